@@ -1,0 +1,131 @@
+"""The one place for compiler options, for the kernels' cache and for contracts.
+
+A *kernel* is a jitted function. A *contract* is a function whose implementation
+belongs to the record it is called with: ``divergence(family, ...)`` runs the method
+``divergence`` of that family's class, in plain Python and in jitted code alike.
+Records are ``NamedTuple`` classes, because that is the one way of handing a set of
+functions to a kernel that Numba can also keep on disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba import types
+from numba.core.caching import FunctionCache
+from numba.extending import overload
+
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+_CACHE_WANTED = os.environ.get("FASTRBHC_NUMBA_CACHE", "1") != "0"
+_KERNELS: list[Any] = []
+_WARNED: list[str] = []
+
+# Numba's "workqueue" layer aborts the process when two threads enter parallel
+# regions together; one lock costs nothing where the layer would allow it.
+PARALLEL_REGION = threading.Lock()
+
+
+@functools.cache
+def _fingerprint() -> bytes:
+    """Digest of all that a compiled kernel may depend on.
+
+    Numba looks only at the file that holds the kernel: a change in another file, or
+    the same file built with other settings, would silently bring the old machine code.
+    """
+    digest = hashlib.sha256(numba.__version__.encode())
+    for name in ("BOUNDSCHECK", "OPT", "CPU_NAME", "CPU_FEATURES", "DEBUGINFO_DEFAULT"):
+        digest.update(f"{name}={getattr(numba.config, name, None)};".encode())
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.digest()
+
+
+class _ContentCache(FunctionCache):
+    """Numba's cache on disk, valid for one state of the whole package, and never fatal."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file._source_stamp = _fingerprint()
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception as error:  # a damaged file may raise anything: compile instead
+            _warn_once(f"a damaged kernel cache was passed over ({error!r})")
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            _warn_once(f"compiled kernels could not be kept on disk ({error})")
+
+
+def _warn_once(what: str) -> None:
+    if not _WARNED:
+        _WARNED.append(what)
+        warnings.warn(
+            f"fastrbhc: {what}; the first call of each process will be slow. "
+            "Set NUMBA_CACHE_DIR to a writable directory.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
+def kernel(function: Callable[..., Any] | None = None, *, parallel: bool = False) -> Any:
+    """Compile a function with the package's options and keep the result on disk."""
+    if function is None:
+        return functools.partial(kernel, parallel=parallel)
+    compiled = numba.njit(**_OPTIONS, parallel=parallel)(function)
+    if _CACHE_WANTED and not numba.config.DISABLE_JIT:
+        try:
+            compiled._cache = _ContentCache(function)
+            _KERNELS.append(compiled)
+        except RuntimeError as error:  # no directory can be written
+            _warn_once(str(error))
+    return compiled
+
+
+def contract(declaration: Callable[..., Any]) -> Any:
+    """Turn a declaration into a call of the record's own method of that name."""
+    name = declaration.__name__
+
+    @functools.wraps(declaration)
+    def call(record: Any, *arguments: Any) -> Any:
+        return getattr(type(record), name)(record, *arguments)
+
+    @overload(call, strict=False, jit_options=dict(_OPTIONS))
+    def implementation(record: Any, *arguments: Any) -> Any:
+        if isinstance(record, types.BaseNamedTuple):
+            return getattr(record.instance_class, name, None)
+        return None
+
+    return call
+
+
+@contextlib.contextmanager
+def compiling_for(record: Any) -> Iterator[None]:
+    """Keep kernels for a record defined outside the package in memory only.
+
+    Numba names a record by its module and class: after its author edits the class,
+    the next process would be handed the machine code of the old one.
+    """
+    if type(record).__module__.split(".")[0] == __package__ or not _KERNELS:
+        yield
+        return
+    for compiled in _KERNELS:
+        compiled._cache.disable()
+    try:
+        yield
+    finally:
+        for compiled in _KERNELS:
+            compiled._cache.enable()

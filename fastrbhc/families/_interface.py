@@ -1,0 +1,175 @@
+"""What a family is: the contract, the properties and the register of names.
+
+A family is a ``NamedTuple`` of numbers with methods, declared with :func:`family`.
+The rest of the package asks for its *properties* and never for its name:
+
+separable
+    φ(t) = Σⱼ φ₁(tⱼ), one function of one variable summed over the columns. Such a family
+    writes ``divergence`` and has everything else given to it.
+reducible
+    d obeys the paper's eq. (reducibility), with a proof or a reference in its docstring:
+    then greedy and nearest-neighbour chain build the same tree.
+quadratic
+    φ is a quadratic form, so that d needs only the squared distance of two means.
+domain
+    The values a row may hold.
+
+Methods of a separable family, the first two run inside kernels:
+
+``divergence(family, value, mean, step)``
+    The Bregman divergence φ(value) − φ(mean) − φ′(mean)·step of one column, where
+    step = value − mean is more precise than the subtraction would be. Accurate also where
+    the step is tiny: no difference of large terms.
+``divergence_bound(family, value, mean, step)``
+    At most the divergence and quick, so free of logarithms. Optional.
+``smoothing_map(n_features)``
+    The smoothing, one of those in ``_smoothing``. Optional: none.
+``observe(X)``
+    Mean statistics and weights of the rows. Optional: the rows themselves, of weight 1.
+``check()``
+    Raises ValueError for parameters outside their range. Optional.
+
+A family that is not separable writes ``geometry(n_features)`` instead, a record with the
+methods that ``fastrbhc.geometry`` lists.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrbhc.geometry import Observations, separable_geometry
+from fastrbhc.families._smoothing import NONE, Smoothing
+
+
+class Domain(NamedTuple):
+    """The values that a row of data may hold."""
+
+    lower: float = -np.inf
+    upper: float = np.inf
+    includes_lower: bool = True
+    needs_positive_total: bool = False
+
+    def __str__(self) -> str:
+        opening = "[" if self.includes_lower and np.isfinite(self.lower) else "("
+        closing = "]" if np.isfinite(self.upper) else ")"
+        return f"{opening}{self.lower:g}, {self.upper:g}{closing}"
+
+
+class Family(Protocol):
+    """The Python side of a family, for readers and type checkers."""
+
+    name: str
+    separable: bool
+    reducible: bool
+    quadratic: bool
+
+    @property
+    def domain(self) -> Domain: ...
+    def check(self) -> None: ...
+    def observe(self, X: NDArray[np.float64]) -> Observations: ...
+    def smoothing_map(self, n_features: int) -> Smoothing: ...
+    def geometry(self, n_features: int) -> Any: ...
+
+
+_REGISTER: dict[str, type] = {}
+FamilyClass = TypeVar("FamilyClass", bound=type)
+
+
+def family(
+    name: str,
+    *,
+    separable: bool,
+    reducible: bool,
+    domain: Domain | None = None,
+    quadratic: bool = False,
+    aliases: tuple[str, ...] = (),
+) -> Callable[[FamilyClass], FamilyClass]:
+    """Declare a class as a family: state its properties, complete and register it."""
+
+    def declare(cls: FamilyClass) -> FamilyClass:
+        required = "divergence" if separable else "geometry"
+        if not hasattr(cls, required):
+            raise TypeError(
+                f"the family {cls.__name__} has to define the method {required!r}, "
+                f"because it states separable={separable}"
+            )
+        stated = {"name": name, "separable": separable, "reducible": reducible}
+        for key, value in {**stated, "quadratic": quadratic}.items():
+            setattr(cls, key, value)
+        if domain is not None:
+            cls.domain = domain  # type: ignore[attr-defined]
+        elif not hasattr(cls, "domain"):
+            raise TypeError(f"the family {cls.__name__} has to state its domain")
+        for key, method in _DEFAULTS.items():
+            if not hasattr(cls, key):
+                setattr(cls, key, method)
+        if separable and not hasattr(cls, "divergence_bound"):
+            cls.divergence_bound = cls.divergence  # type: ignore[attr-defined]
+        for key in (name, *aliases):
+            _REGISTER[key] = cls
+        return cls
+
+    return declare
+
+
+def _no_smoothing(self: Any, n_features: int) -> Smoothing:
+    return NONE
+
+
+def _rows_as_they_are(self: Any, X: NDArray[np.float64]) -> Observations:
+    return Observations(X)
+
+
+def _no_check(self: Any) -> None:
+    """Any parameter will do."""
+
+
+_DEFAULTS = {
+    "smoothing_map": _no_smoothing,
+    "observe": _rows_as_they_are,
+    "check": _no_check,
+    "geometry": separable_geometry,
+}
+
+
+def registered() -> dict[str, type]:
+    """Names and aliases of all families known so far, with their classes."""
+    return dict(_REGISTER)
+
+
+def as_family(family: str | Family) -> Family:
+    """The family of that name, or the record itself, with its numbers as floats."""
+    if isinstance(family, str):
+        cls = _REGISTER.get(family.lower().replace("-", "_").replace(" ", "_"))
+        if cls is None:
+            near = difflib.get_close_matches(family.lower(), _REGISTER, n=3, cutoff=0.5)
+            hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+            known = ", ".join(map(repr, sorted(_REGISTER)))
+            raise ValueError(f"unknown family {family!r}: {hint}The families are {known}")
+        return as_family(cls())
+    if isinstance(family, type):
+        if not hasattr(family, "separable"):
+            raise TypeError(_not_a_family(family))
+        return as_family(family())
+    if not (isinstance(family, tuple) and hasattr(family, "separable")):
+        raise TypeError(_not_a_family(family))
+    # One compilation a family, whether a parameter was typed 1 or 1.0.
+    numbers = {
+        field: value if isinstance(value, bool) else float(value)
+        for field, value in family._asdict().items()  # type: ignore[attr-defined]
+    }
+    record = type(family)(**numbers)
+    record.check()
+    return record  # type: ignore[return-value]
+
+
+def _not_a_family(given: Any) -> str:
+    return (
+        f"family has to be a name or a record from fastrbhc.families, got {given!r}; "
+        "a class of your own is declared with @fastrbhc.families.family"
+    )

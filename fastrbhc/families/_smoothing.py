@@ -1,0 +1,35 @@
+"""The paper's two smoothings, as one affine map of the mean statistic.
+
+Some φ are infinite, or have an infinite slope, at the boundary of their domain, where
+single observations often lie (a count of zero, one point's covariance). Lee & Choi
+replace φ(t) by φ₀(t) = φ((1−α)t + αγ), which contracts the domain towards a point γ
+inside it, or, where the domain is a cone, by φ₁(t) = φ(t + αγ), which shifts it.
+
+Both are t ↦ scale·t + offset. They are applied when a dissimilarity is evaluated and
+not to the data: x + 0.01 would round away the last digits of a large count x, and with
+them the difference of two such counts.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Smoothing(NamedTuple):
+    """The map t ↦ scale·t + offset, the same for every column."""
+
+    scale: float
+    offset: float
+
+
+NONE = Smoothing(1.0, 0.0)
+
+
+def contraction(amount: float, towards: float) -> Smoothing:
+    """φ₀: move every mean the share ``amount`` of its way towards an inner point."""
+    return Smoothing(1.0 - amount, amount * towards)
+
+
+def shift(amount: float, along: float = 1.0) -> Smoothing:
+    """φ₁: move every mean by ``amount`` in a direction that stays inside the cone."""
+    return Smoothing(1.0, amount * along)

@@ -1,0 +1,46 @@
+"""Yes-or-no columns, or shares between 0 and 1."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fastrbhc.families._entropy import entropy_excess, entropy_excess_bound
+from fastrbhc.families._interface import Domain, family
+from fastrbhc.families._smoothing import Smoothing, contraction
+
+
+@family("bernoulli", separable=True, reducible=False, domain=Domain(lower=0.0, upper=1.0))
+class Bernoulli(NamedTuple):
+    """Bernoulli with independent columns: φ(p) = Σⱼ pⱼ log pⱼ + (1−pⱼ) log(1−pⱼ).
+
+    Parameters
+    ----------
+    smoothing : float, default=0.1
+        Share of the way from the observed shares to ½ (the paper's φ₀).
+
+    Examples
+    --------
+    >>> from fastrbhc import dissimilarity
+    >>> round(dissimilarity([[1, 0, 1]], [[1, 1, 1]], "bernoulli"), 6)
+    0.989263
+    """
+
+    smoothing: float = 0.1
+
+    def check(self) -> None:
+        if not 0.0 <= self.smoothing < 1.0:
+            raise ValueError(f"smoothing has to lie in [0, 1), got {self.smoothing}")
+
+    def smoothing_map(self, n_features: int) -> Smoothing:
+        return contraction(self.smoothing, towards=0.5)
+
+    def divergence(family, value, mean, step):
+        if mean <= 0.0 or mean >= 1.0:
+            return 0.0
+        rest = 1.0 - mean
+        return mean * entropy_excess(step / mean) + rest * entropy_excess(-step / rest)
+
+    def divergence_bound(family, value, mean, step):
+        if mean <= 0.0 or mean >= 1.0:
+            return 0.0
+        return entropy_excess_bound(mean, step) + entropy_excess_bound(1.0 - mean, -step)

@@ -1,0 +1,85 @@
+"""Counts that share a total: words of a document, votes, compositions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrbhc._double_double import add, divide, two_sum
+from fastrbhc._jit import kernel
+from fastrbhc.families._entropy import entropy_excess, entropy_excess_bound
+from fastrbhc.families._interface import Domain, family
+from fastrbhc.families._smoothing import Smoothing, contraction
+from fastrbhc.geometry import Observations
+
+
+@family(
+    "multinomial",
+    separable=True,
+    reducible=False,
+    domain=Domain(lower=0.0, needs_positive_total=True),
+)
+class Multinomial(NamedTuple):
+    """Multinomial: φ(x) = Σⱼ xⱼ log(xⱼ/m), contracted towards the uniform proportions.
+
+    A row with m counts is m draws of a category: a point of weight m at the proportions
+    x/m. That is the paper's value when every row has the same m, and the right thing
+    when totals differ: long rows say more than short ones.
+
+    Parameters
+    ----------
+    smoothing : float, default=0.1
+        Share of the way from the observed to uniform proportions (the paper's φ₀).
+    weight_by_total : bool, default=True
+        With False every row is one observation of its proportions, whatever its total.
+
+    Examples
+    --------
+    >>> from fastrbhc import dissimilarity
+    >>> from fastrbhc.families import Multinomial
+    >>> round(dissimilarity([[8, 2]], [[2, 8]], "multinomial"), 6)
+    3.065998
+    >>> round(dissimilarity([[8, 2]], [[2, 8]], Multinomial(weight_by_total=False)), 6)
+    0.3066
+    """
+
+    smoothing: float = 0.1
+    weight_by_total: bool = True
+
+    def check(self) -> None:
+        if not 0.0 <= self.smoothing < 1.0:
+            raise ValueError(f"smoothing has to lie in [0, 1), got {self.smoothing}")
+
+    def observe(self, X: NDArray[np.float64]) -> Observations:
+        totals = np.empty(X.shape[0])
+        proportions, residuals = np.empty(X.shape), np.empty(X.shape)
+        _proportions(X, totals, proportions, residuals)
+        return Observations(proportions, residuals, totals if self.weight_by_total else None)
+
+    def smoothing_map(self, n_features: int) -> Smoothing:
+        return contraction(self.smoothing, towards=1.0 / n_features)
+
+    def divergence(family, value, mean, step):
+        if mean <= 0.0:
+            return 0.0
+        return mean * entropy_excess(step / mean)
+
+    def divergence_bound(family, value, mean, step):
+        if mean <= 0.0:
+            return 0.0
+        return entropy_excess_bound(mean, step)
+
+
+@kernel
+def _proportions(X, totals, high, low):
+    """Rows divided by their totals, in double-double: near-equal rows keep their difference."""
+    for i in range(X.shape[0]):
+        total, rest = 0.0, 0.0
+        for j in range(X.shape[1]):
+            total, rest = add(total, rest, X[i, j], 0.0)
+        totals[i] = total
+        for j in range(X.shape[1]):
+            quotient, error = divide(X[i, j], 0.0, total)
+            high[i, j], low[i, j] = two_sum(quotient, error - quotient * (rest / total))

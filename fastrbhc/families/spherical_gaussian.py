@@ -1,0 +1,47 @@
+"""Measurements with one known variance in every direction: Ward's method."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fastrbhc.families._interface import Domain, family
+
+
+@family(
+    "spherical_gaussian",
+    aliases=("ward",),
+    separable=True,
+    reducible=True,
+    quadratic=True,
+    domain=Domain(),
+)
+class SphericalGaussian(NamedTuple):
+    """Gaussian with covariance σ²I: φ(x) = ‖x‖²/(2σ²).
+
+    The dissimilarity is Ward's cost, d = n₀n₁‖x̄₀ − x̄₁‖² / (2σ²(n₀+n₁)) (paper, eq. ward);
+    SciPy's Ward height is 2σ√d. It is reducible: the Lance–Williams recurrence
+    (n₀+n₁+n₂)·d(c₀∪c₁, c₂) = (n₀+n₂)·d(c₀,c₂) + (n₁+n₂)·d(c₁,c₂) − n₂·d(c₀,c₁)
+    bounds the left side from below by the minimum of d(c₀,c₂) and d(c₁,c₂) whenever
+    d(c₀,c₁) is at most both (paper, theorem 2).
+
+    Parameters
+    ----------
+    variance : float, default=1.0
+        σ², which only scales the dissimilarities.
+
+    Examples
+    --------
+    >>> from fastrbhc import dissimilarity
+    >>> from fastrbhc.families import SphericalGaussian
+    >>> dissimilarity([[0.0]], [[3.0]], SphericalGaussian(variance=2.0))
+    1.125
+    """
+
+    variance: float = 1.0
+
+    def check(self) -> None:
+        if not 0.0 < self.variance < float("inf"):
+            raise ValueError(f"variance has to be positive and finite, got {self.variance}")
+
+    def divergence(family, value, mean, step):
+        return step * step / (2.0 * family.variance)
