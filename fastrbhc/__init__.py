@@ -1,0 +1,17 @@
+"""Relaxed Bayesian hierarchical clustering with exponential families.
+
+`linkage` builds a tree, `RBHC` is the scikit-learn estimator, `fastrbhc.families` holds the
+families, `kmeans_threshold` suggests the threshold λ that decides the number of clusters.
+"""
+
+from __future__ import annotations
+
+from fastrbhc import families
+from fastrbhc.dendrogram import Dendrogram
+from fastrbhc.estimators import RBHC
+from fastrbhc.linkage import dissimilarity, linkage
+from fastrbhc.thresholds import kmeans_threshold
+
+__version__ = "0.1.0"
+
+__all__ = ["RBHC", "Dendrogram", "dissimilarity", "families", "kmeans_threshold", "linkage"]

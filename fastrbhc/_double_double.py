@@ -60,7 +60,9 @@ def divide(high, low, divisor):
 
 @kernel
 def weighted_mean(weight0, high0, low0, weight1, high1, low1):
-    """The mean of two double-doubles under two weights."""
+    """The mean of two double-doubles under two weights; exactly their value if they agree."""
+    if high0 == high1 and low0 == low1:
+        return high0, low0
     part0, rest0 = multiply(weight0, high0, low0)
     part1, rest1 = multiply(weight1, high1, low1)
     total, rest = add(part0, rest0, part1, rest1)

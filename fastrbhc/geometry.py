@@ -9,7 +9,7 @@ t being the mean of the union. The right-hand form, a sum of terms that are not 
 is the one evaluated: the left one is a small difference of large numbers.
 
 A *geometry* is what a family becomes once the number of columns is known: a record with
-three methods, all run inside kernels.
+these methods, run inside kernels.
 
 ``dissimilarity(geometry, clusters, i, j, cutoff, scratch)``
     d of slots i and j: the same bits for (j, i), never negative. Where d ≥ cutoff any value
@@ -20,7 +20,9 @@ three methods, all run inside kernels.
 ``merge(geometry, clusters, i, j, scratch)``
     Puts the union into slot i and frees slot j.
 
-One more, ``sizes(n_features)``, is plain Python: what a cluster stores beside its mean.
+Two more are asked for outside the agglomerators: ``refresh(geometry, clusters, i, scratch)``
+recomputes what is cached from the moments, and ``sizes(n_features)``, plain Python, tells what a
+cluster stores beside its mean.
 There are three: `Quadratic`, `Separable`, and the full-covariance one beside its family.
 """
 
@@ -104,6 +106,11 @@ def merge(geometry, clusters, i, j, scratch):
     """Replace slots i and j by their union in i; see the module's documentation."""
 
 
+@contract
+def refresh(geometry, clusters, i, scratch):
+    """Recompute the cached values of slot i; see the module's documentation."""
+
+
 @kernel
 def difference(clusters, i, j, k):
     """Mean of slot j less that of slot i in column k, to the last digit."""
@@ -151,6 +158,9 @@ class Quadratic(NamedTuple):
 
     def merge(geometry, clusters, i, j, scratch):
         merge_means(clusters, i, j)
+
+    def refresh(geometry, clusters, i, scratch):
+        return
 
     def sizes(self, n_features: int) -> Sizes:
         return Sizes(coarse=True)
@@ -239,6 +249,9 @@ class Separable(NamedTuple):
     def merge(geometry, clusters, i, j, scratch):
         merge_means(clusters, i, j)
 
+    def refresh(geometry, clusters, i, scratch):
+        return
+
     def sizes(self, n_features: int) -> Sizes:
         return Sizes()
 
@@ -252,49 +265,11 @@ def separable_geometry(family: Any, n_features: int) -> Quadratic | Separable:
     return Separable(family, float(scale), float(offset))
 
 
-class Observations(NamedTuple):
-    """Rows as mean statistics, one row each: leading digits, further digits, weights."""
-
-    means: NDArray[np.float64]
-    residuals: NDArray[np.float64] | None = None
-    weights: NDArray[np.float64] | None = None
-
-
-def clusters_of_points(geometry: Any, points: Observations, ranks: NDArray[np.int64]) -> Clusters:
-    """One slot for every row, the points themselves being the clusters."""
-    n, n_features = points.means.shape
-    sizes = geometry.sizes(n_features)
-    means = np.array(points.means.T, order="C")
-    if points.residuals is None:
-        residuals = np.zeros((n_features, n))
-    else:
-        residuals = np.array(points.residuals.T, order="C")
-    weights = np.ones(n) if points.weights is None else points.weights
-    lowest, highest = means.min(axis=1), means.max(axis=1)
-    centre = 0.5 * lowest + 0.5 * highest
-    radius = max(float(np.max(0.5 * highest - 0.5 * lowest)), np.finfo(np.float64).tiny)
-    coarse = np.empty((n_features if sizes.coarse else 0, n), np.float32)
-    for k in range(coarse.shape[0]):
-        coarse[k] = (means[k] - centre[k]) / radius
-    clusters = Clusters(
-        weights=np.array(weights, dtype=np.float64),
-        means=means,
-        residuals=residuals,
-        coarse=coarse,
-        centre=centre,
-        radius=np.array([radius]),
-        moments=np.zeros((n, sizes.moments)),
-        cached=np.zeros((n, sizes.cached)),
-        ranks=np.asarray(ranks, dtype=np.int64),
-    )
-    if sizes.cached:
-        geometry.prepare_points(clusters)
-    return clusters
-
-
 def new_scratch(geometry: Any, n_features: int) -> Scratch:
     """Scratch memory for one thread."""
-    matrix = geometry.sizes(n_features).matrix
     return Scratch(
-        np.empty(BLOCK), np.empty((2, BLOCK)), np.empty(BLOCK, np.float32), np.empty(matrix)
+        bounds=np.empty(BLOCK),
+        shares=np.empty((2, BLOCK)),
+        coarse=np.empty(BLOCK, np.float32),
+        matrix=np.empty(geometry.sizes(n_features).matrix),
     )

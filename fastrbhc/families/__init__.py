@@ -24,7 +24,7 @@ from fastrbhc.families.gaussian import Gaussian
 from fastrbhc.families.multinomial import Multinomial
 from fastrbhc.families.poisson import Poisson
 from fastrbhc.families.spherical_gaussian import SphericalGaussian
-from fastrbhc.geometry import Observations
+from fastrbhc.observations import Observations
 
 # The imports above are for readers and type checkers; this finds every other module.
 for _module in pkgutil.iter_modules(__path__):

@@ -42,7 +42,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc.geometry import Observations, separable_geometry
+from fastrbhc.geometry import separable_geometry
+from fastrbhc.observations import Observations
 from fastrbhc.families._smoothing import NONE, Smoothing
 
 
@@ -53,6 +54,11 @@ class Domain(NamedTuple):
     upper: float = np.inf
     includes_lower: bool = True
     needs_positive_total: bool = False
+
+    @property
+    def takes_sparse(self) -> bool:
+        """Whether zeros, which sparse matrices leave out, are ordinary values."""
+        return self.lower == 0.0 and self.includes_lower
 
     def __str__(self) -> str:
         opening = "[" if self.includes_lower and np.isfinite(self.lower) else "("

@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from fastrbhc._jit import kernel
 from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._smoothing import Smoothing, shift
 from fastrbhc.geometry import (
     ROUNDING,
-    Clusters,
     Sizes,
     coarse_distances,
     difference,
@@ -77,12 +74,6 @@ class FullCovariance(NamedTuple):
             matrix=(n_features, n_features + 1),  # a Cholesky factor and a solution
         )
 
-    def prepare_points(self, clusters: Clusters) -> None:
-        n_features = clusters.means.shape[0]
-        clusters.cached[:, :n_features] = math.log(self.ridge) * np.arange(1, n_features + 1)
-        clusters.cached[:, n_features] = self.ridge
-        clusters.cached[:, n_features + 1] = 1.0
-
     def dissimilarity(geometry, clusters, i, j, cutoff, scratch):
         n_features = clusters.means.shape[0]
         w0, w1 = clusters.weights[i], clusters.weights[j]
@@ -120,7 +111,10 @@ class FullCovariance(NamedTuple):
                 clusters.moments[i, entry] = pooled + step * difference(clusters, i, j, m)
                 entry += 1
         merge_means(clusters, i, j)
-        refresh_shape(geometry, clusters, i, scratch.matrix)
+        _refresh_shape(geometry, clusters, i, scratch.matrix)
+
+    def refresh(geometry, clusters, i, scratch):
+        _refresh_shape(geometry, clusters, i, scratch.matrix)
 
 
 @kernel
@@ -165,7 +159,7 @@ def _of_shapes(geometry, clusters, i, j, weight, product, cutoff, work):
 
 
 @kernel
-def refresh_shape(geometry, clusters, i, work):
+def _refresh_shape(geometry, clusters, i, work):
     """Cached values of slot i from its scatter."""
     n_features = clusters.means.shape[0]
     weight = clusters.weights[i]
@@ -193,4 +187,4 @@ def refresh_shape(geometry, clusters, i, work):
     deviation = max(squares / n_features - mean * mean, 0.0) + 1e-14 * mean * mean  # may cancel
     largest = mean + math.sqrt((n_features - 1) * deviation)
     clusters.cached[i, n_features] = largest + geometry.ridge
-    clusters.cached[i, n_features + 1] = 0.0
+    clusters.cached[i, n_features + 1] = 1.0 if trace == 0.0 else 0.0

@@ -12,7 +12,7 @@ from fastrbhc._jit import kernel
 from fastrbhc.families._entropy import entropy_excess, entropy_excess_bound
 from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._smoothing import Smoothing, contraction
-from fastrbhc.geometry import Observations
+from fastrbhc.observations import Observations
 
 
 @family(

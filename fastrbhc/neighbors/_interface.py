@@ -83,3 +83,9 @@ def find_links_in_parallel(index, geometry, clusters, cutoff, start, stop, links
         first = start + part * size
         last = min(stop, first + size)
         find_links(index, geometry, clusters, cutoff, first, last, links, scratches[part])
+
+
+@kernel
+def probe(index, geometry, clusters, i, scratch):
+    """One query, to see how long it takes."""
+    return nearest(index, geometry, clusters, i, 0, np.inf, scratch)

@@ -1,0 +1,256 @@
+"""The scikit-learn face: validation and attributes, no mathematics."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fastrbhc import statistics
+from fastrbhc._jit import compiling_for
+from fastrbhc.agglomerators import ALGORITHMS
+from fastrbhc.families import Family, as_family
+from fastrbhc.linkage import build
+from fastrbhc.neighbors import BACKENDS
+from fastrbhc.observations import weighted
+from fastrbhc.thresholds import heuristic
+from fastrbhc.validation import (
+    check_choice,
+    check_count,
+    check_threads,
+    check_threshold,
+    check_values,
+    check_weights,
+    column_names,
+)
+
+
+class RBHC(ClusterMixin, BaseEstimator):
+    """Relaxed Bayesian hierarchical clustering.
+
+    Parameters
+    ----------
+    family : str or record, default="gaussian"
+        A record from `fastrbhc.families`, or its name.
+    threshold : "kmeans", float or None, default="kmeans"
+        λ, at which merging stops. "kmeans" is the paper's heuristic, see `kmeans_threshold`.
+        Not used when ``n_clusters`` is given; a number given together with it is an error.
+    n_clusters : int, optional
+        The number of clusters, instead of a threshold.
+    n_clusters_guess : int, default=8
+        Rough guess for the heuristic.
+    multiplier : int, default=4
+        How many k-means clusters the heuristic uses for each cluster guessed.
+    algorithm : {"auto", "greedy", "nn_chain"}, default="auto"
+        See `linkage`.
+    neighbors : {"auto", "brute"}, default="auto"
+        See `linkage`.
+    compute_full_tree : bool, default=False
+        Go on to the root after the threshold, so that the tree can be cut elsewhere too.
+    n_jobs : int, optional
+        Number of threads; the result does not depend on it.
+    progress : bool, default=False
+        Show a progress bar.
+    random_state : int, RandomState or None
+        Seed of the heuristic's k-means.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each row. The heaviest cluster is 0; numbers do not depend on the order of
+        the rows, unlike those of ``dendrogram_.cut``, which go by first appearance.
+    n_clusters_ : int
+        Number of clusters.
+    threshold_ : float
+        The λ that was used; with ``n_clusters`` the level of the first merge not made.
+    dendrogram_ : Dendrogram
+        The tree, or the forest where merging stopped at λ.
+    children_, distances_ : ndarray
+        Merges and heights of the tree, as scikit-learn names them.
+    n_leaves_ : int
+        Number of rows.
+    n_features_in_, feature_names_in_
+        As in every scikit-learn estimator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastrbhc import RBHC
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.poisson(5, (50, 2)), rng.poisson(50, (50, 2))])
+    >>> model = RBHC("poisson", n_clusters_guess=2, random_state=0).fit(X)
+    >>> model.n_clusters_
+    2
+    >>> model.predict([[4, 6], [48, 55]]).tolist()
+    [0, 1]
+    """
+
+    def __init__(
+        self,
+        family: str | Family = "gaussian",
+        *,
+        threshold: str | float | None = "kmeans",
+        n_clusters: int | None = None,
+        n_clusters_guess: int = 8,
+        multiplier: int = 4,
+        algorithm: str = "auto",
+        neighbors: str = "auto",
+        compute_full_tree: bool = False,
+        n_jobs: int | None = None,
+        progress: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.family = family
+        self.threshold = threshold
+        self.n_clusters = n_clusters
+        self.n_clusters_guess = n_clusters_guess
+        self.multiplier = multiplier
+        self.algorithm = algorithm
+        self.neighbors = neighbors
+        self.compute_full_tree = compute_full_tree
+        self.n_jobs = n_jobs
+        self.progress = progress
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> RBHC:
+        """Cluster the rows of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows of counts or measurements.
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            A row with weight 3 counts as three copies.
+
+        Returns
+        -------
+        RBHC
+            The fitted estimator.
+        """
+        family = as_family(self.family)
+        n_threads = check_threads(self.n_jobs)
+        check_choice(self.algorithm, "algorithm", ("auto", *ALGORITHMS))
+        check_choice(self.neighbors, "neighbors", ("auto", *BACKENDS))
+        check_count(self.n_clusters_guess, "n_clusters_guess")
+        check_count(self.multiplier, "multiplier")
+        self._check_what_decides()
+        rows = self._check(X, family, reset=True)
+        weights = check_weights(sample_weight, rows.shape[0])
+        if self.n_clusters is not None:
+            check_count(self.n_clusters, "n_clusters", rows.shape[0])
+            level = np.inf
+        elif self.threshold == "kmeans":
+            guess, seed = self.n_clusters_guess, self.random_state
+            level = heuristic(rows, family, guess, self.multiplier, weights, seed)
+        else:
+            level = check_threshold(self.threshold)  # type: ignore[arg-type]
+        stop = np.inf if self.compute_full_tree else level
+        self.dendrogram_ = build(
+            rows, family, weights, self.algorithm, self.neighbors, stop, n_threads, self.progress
+        )
+        self._keep_clusters(rows, family, weights, self._cut(level))
+        return self
+
+    def fit_predict(
+        self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None
+    ) -> NDArray[np.int64]:
+        """Cluster the rows of X and return their labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows of counts or measurements.
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            ``labels_``.
+        """
+        return self.fit(X, sample_weight=sample_weight).labels_
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+        """The cluster with the smallest dissimilarity to each new row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels as in ``labels_``; the smaller label where two clusters are equally near.
+        """
+        check_is_fitted(self)
+        family = as_family(self.family)
+        rows = self._check(X, family, reset=False)
+        with compiling_for(family):
+            geometry = family.geometry(rows.shape[1])
+            return statistics.nearest_clusters(geometry, self._clusters, family.observe(rows))
+
+    def _check_what_decides(self) -> None:
+        if isinstance(self.threshold, str) and self.threshold != "kmeans":
+            raise ValueError(f"threshold has to be 'kmeans' or a number, got {self.threshold!r}")
+        if self.n_clusters is None and self.threshold is None:
+            raise ValueError("give either threshold or n_clusters: nothing says when to stop")
+        if self.n_clusters is not None and isinstance(self.threshold, numbers.Real):
+            raise ValueError("give either threshold or n_clusters, and not both")
+
+    def _check(self, X: ArrayLike, family: Family, reset: bool) -> NDArray[np.float64]:
+        values = validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr" if family.domain.takes_sparse else False,
+            dtype=np.float64,
+            order="C",
+            ensure_all_finite=False,
+            ensure_min_samples=2 if reset else 1,
+        )
+        return check_values(values, family, column_names(X))
+
+    def _cut(self, level: float) -> NDArray[np.int64]:
+        tree = self.dendrogram_
+        self.n_leaves_ = tree.n_leaves
+        self.children_ = tree.merges
+        self.distances_ = tree.heights
+        if self.n_clusters is None:
+            self.threshold_ = level
+            return tree.cut(threshold=level)
+        undone = tree.levels[tree.n_leaves - self.n_clusters :]
+        self.threshold_ = float(undone[0]) if undone.size else np.inf
+        return tree.cut(n_clusters=self.n_clusters)
+
+    def _keep_clusters(
+        self,
+        rows: NDArray[np.float64],
+        family: Family,
+        weights: NDArray[np.float64] | None,
+        labels: NDArray[np.int64],
+    ) -> None:
+        """Number the clusters, and keep their statistics for new rows."""
+        self.n_clusters_ = int(labels.max()) + 1
+        with compiling_for(family):
+            geometry = family.geometry(rows.shape[1])
+            points = weighted(family.observe(rows), weights)
+            clusters = statistics.clusters_of_groups(geometry, points, labels, self.n_clusters_)
+        order = np.lexsort((*clusters.means[::-1], -clusters.weights))
+        number = np.empty_like(order)
+        number[order] = np.arange(order.size)
+        self.labels_ = number[labels]
+        self._clusters = statistics.reordered(clusters, order)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        domain = as_family(self.family).domain
+        tags.input_tags.positive_only = domain.lower >= 0.0
+        tags.input_tags.sparse = domain.takes_sparse
+        return tags

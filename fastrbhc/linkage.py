@@ -1,0 +1,269 @@
+"""From rows to a tree."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastrbhc import statistics
+from fastrbhc._jit import compiling_for
+from fastrbhc._progress import Progress
+from fastrbhc.agglomerators import ALGORITHMS
+from fastrbhc.dendrogram import Dendrogram, dendrogram_of_merges
+from fastrbhc.families import Family, as_family
+from fastrbhc.geometry import Clusters, new_scratch
+from fastrbhc.neighbors import BACKENDS
+from fastrbhc.neighbors._interface import probe
+from fastrbhc.observations import Collapsed, Observations, collapse, take, weighted
+from fastrbhc.validation import (
+    check_choice,
+    check_rows,
+    check_threads,
+    check_threshold,
+    check_weights,
+)
+
+# Below this much work, in pairs times columns, a second thread costs more than it brings.
+_WORTH_A_THREAD = 20_000_000
+_LONG_SECONDS = 600.0
+
+
+def linkage(
+    X: ArrayLike,
+    family: str | Family = "gaussian",
+    *,
+    algorithm: str = "auto",
+    neighbors: str = "auto",
+    threshold: float | None = None,
+    sample_weight: ArrayLike | None = None,
+    n_jobs: int | None = None,
+    progress: bool = False,
+) -> Dendrogram:
+    """Relaxed Bayesian hierarchical clustering of the rows of X.
+
+    Clusters are merged by the dissimilarity of their family,
+
+        d(a, b) = n_a φ(t_a) + n_b φ(t_b) − (n_a + n_b) φ(t_ab),
+
+    where n is the weight of a cluster, t its mean statistic and φ the convex conjugate of the
+    family's log-partition function (Lee & Choi 2015, eq. bhc_dis_star).
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Rows of counts or measurements: an array of any layout, a data frame, or, for families of
+        counts, a sparse matrix (made dense, as means of clusters are).
+    family : str or record, default="gaussian"
+        A record from `fastrbhc.families`, or its name: "spherical_gaussian" (or "ward"),
+        "gaussian", "poisson", "multinomial", "bernoulli", "exponential".
+    algorithm : {"auto", "greedy", "nn_chain"}, default="auto"
+        "greedy" merges the nearest pair of all at every step, and is exact for every family.
+        "nn_chain" merges pairs that are each other's nearest neighbour; its tree is the greedy
+        one where the family is reducible. "auto" is "greedy", which takes no more time.
+    neighbors : {"auto", "brute"}, default="auto"
+        How nearest clusters are found. "brute" looks at all of them: O(n²d) time, O(nd) memory.
+    threshold : float, optional
+        λ: a pair is merged only when d < λ, and a forest is left. By default the whole tree is
+        built, which can be cut at any λ afterwards.
+    sample_weight : array-like of shape (n,), optional
+        A row with weight 3 counts as three copies. Rows with weight 0 join the row nearest to
+        them, at height 0, and change nothing else.
+    n_jobs : int, optional
+        Number of threads; None for Numba's present setting, -1 for all cores. The result does
+        not depend on it.
+    progress : bool, default=False
+        Show a progress bar.
+
+    Returns
+    -------
+    Dendrogram
+        Merges, heights and weights; ``cut`` gives labels.
+
+    Notes
+    -----
+    Ties: of two pairs at the same d the one with the smaller ranks is merged first, the smaller
+    rank of a pair being compared before the larger one. The rank of a distinct row is its place in
+    the order of a fixed hash of the values; that of a cluster is the largest among its rows. So a
+    tree depends on the values of the rows, never on their order, on their layout in memory or on
+    the number of threads. Rows that repeat are merged first, at height 0.
+
+    Examples
+    --------
+    >>> import fastrbhc
+    >>> X = [[9, 1], [8, 2], [1, 9], [2, 7]]
+    >>> tree = fastrbhc.linkage(X, "poisson")
+    >>> tree.cut(n_clusters=2).tolist()
+    [0, 0, 1, 1]
+    >>> fastrbhc.linkage(X, "poisson", threshold=1.0).n_trees
+    2
+    """
+    family = as_family(family)
+    check_choice(algorithm, "algorithm", ("auto", *ALGORITHMS))
+    check_choice(neighbors, "neighbors", ("auto", *BACKENDS))
+    level = check_threshold(threshold)
+    n_threads = check_threads(n_jobs)
+    rows = check_rows(X, family)
+    weights = check_weights(sample_weight, rows.shape[0])
+    return build(rows, family, weights, algorithm, neighbors, level, n_threads, progress)
+
+
+def build(
+    X: NDArray[np.float64],
+    family: Family,
+    sample_weight: NDArray[np.float64] | None,
+    algorithm: str,
+    neighbors: str,
+    threshold: float,
+    n_threads: int,
+    progress: bool,
+) -> Dendrogram:
+    """The tree of rows that have been checked."""
+    n, n_features = X.shape
+    leaf_weights = np.ones(n) if sample_weight is None else sample_weight
+    if threshold <= 0.0:  # d < 0 never holds
+        none = np.empty((0, 2), np.int64)
+        return dendrogram_of_merges(none, np.empty(0), leaf_weights, threshold)
+    agglomerate = ALGORITHMS["greedy" if algorithm == "auto" else algorithm]
+    backend = BACKENDS["brute" if neighbors == "auto" else neighbors]
+    with compiling_for(family), _threads(n_threads):
+        geometry = family.geometry(n_features)
+        points, point_of_row = _distinct(geometry, weighted(family.observe(X), sample_weight))
+        clusters = statistics.clusters_of_points(geometry, points)
+        index = backend(geometry, clusters)
+        n_points = clusters.weights.size
+        if n_points**2 * n_features < _WORTH_A_THREAD:
+            n_threads = 1
+        else:
+            _warn_if_long(geometry, clusters, index)
+        totals = {"neighbours": n_points, "merging": n_points - 1}
+        with Progress(progress, totals) as report:
+            merges = agglomerate(geometry, clusters, index, threshold, n_threads, report)
+    count = merges.count[0]
+    children, heights = _with_repeated_rows(
+        merges.children[:count], merges.heights[:count], point_of_row, n_points
+    )
+    return dendrogram_of_merges(children, heights, leaf_weights, threshold)
+
+
+def dissimilarity(X0: ArrayLike, X1: ArrayLike, family: str | Family) -> float:
+    """The dissimilarity d between two groups of rows.
+
+    Parameters
+    ----------
+    X0, X1 : array-like of shape (n0, d) and (n1, d)
+        The rows of either group.
+    family : str or record
+        A record from `fastrbhc.families`, or its name.
+
+    Returns
+    -------
+    float
+        d ≥ 0, by which the cost of the clustering grows when the two are merged.
+
+    Examples
+    --------
+    >>> import fastrbhc
+    >>> fastrbhc.dissimilarity([[0.0, 0.0], [2.0, 0.0]], [[1.0, 3.0]], "ward")
+    3.0
+    """
+    family = as_family(family)
+    rows0 = check_rows(X0, family, min_rows=1, name="X0")
+    rows1 = check_rows(X1, family, min_rows=1, name="X1")
+    if rows0.shape[1] != rows1.shape[1]:
+        raise ValueError(f"X0 has {rows0.shape[1]} columns and X1 has {rows1.shape[1]}")
+    labels = np.repeat([0, 1], [len(rows0), len(rows1)])
+    with compiling_for(family):
+        geometry = family.geometry(rows0.shape[1])
+        rows = family.observe(np.concatenate([rows0, rows1]))
+        clusters = statistics.clusters_of_groups(geometry, rows, labels, 2)
+        return float(statistics.dissimilarities(geometry, clusters)[0])
+
+
+def _distinct(geometry: Any, rows: Observations) -> Collapsed:
+    """Distinct points; rows of weight 0 belong to the point they are nearest to."""
+    if rows.weights is None or rows.weights.all():
+        return collapse(rows)
+    positive = rows.weights > 0.0
+    points, point_of_positive = collapse(take(rows, np.flatnonzero(positive)))
+    point_of_row = np.empty(positive.size, np.int64)
+    point_of_row[positive] = point_of_positive
+    light = take(rows, np.flatnonzero(~positive))._replace(weights=None)
+    clusters = statistics.clusters_of_points(geometry, points)
+    point_of_row[~positive] = statistics.nearest_clusters(geometry, clusters, light)
+    return Collapsed(points, point_of_row)
+
+
+def _with_repeated_rows(
+    children: NDArray[np.int64],
+    heights: NDArray[np.float64],
+    point_of_row: NDArray[np.int64],
+    n_points: int,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Put the merges of repeated rows, at height 0, before those of the distinct points.
+
+    The rows of a point are joined in rounds, two by two, so that thousands of copies make a
+    shallow tree.
+    """
+    n = point_of_row.size
+    nodes = np.argsort(point_of_row, kind="stable")
+    owners = point_of_row[nodes]
+    joined: list[NDArray[np.int64]] = []
+    next_node = n
+    while nodes.size > n_points:
+        starts = np.flatnonzero(np.r_[True, owners[1:] != owners[:-1]])
+        place = np.arange(nodes.size) - np.repeat(starts, np.diff(np.r_[starts, nodes.size]))
+        left = np.flatnonzero((place % 2 == 0) & (np.r_[owners[1:] == owners[:-1], False]))
+        pairs = np.column_stack([nodes[left], nodes[left + 1]])
+        nodes[left] = next_node + np.arange(left.size)
+        next_node += left.size
+        joined.append(np.sort(pairs, axis=1))
+        nodes, owners = np.delete(nodes, left + 1), np.delete(owners, left + 1)
+    n_joined = next_node - n
+    # A child below n_points is a point, now the node of its rows; others are numbered on.
+    renumbered = np.where(
+        children < n_points, nodes[np.minimum(children, n_points - 1)], children - n_points + next_node
+    )
+    return (
+        np.concatenate([*joined, renumbered]),
+        np.concatenate([np.zeros(n_joined), heights]),
+    )
+
+
+def _warn_if_long(geometry: Any, clusters: Clusters, index: Any) -> None:
+    """Say so, once, if a look at a few queries foretells many minutes."""
+    n_features, n = clusters.means.shape
+    scratch = new_scratch(geometry, n_features)
+    seconds = []
+    for slot in (0, n // 3, 2 * n // 3):  # the first call may compile
+        start = time.perf_counter()
+        probe(index, geometry, clusters, slot, scratch)
+        seconds.append(time.perf_counter() - start)
+    estimate = 1.5 * n * min(seconds)
+    if estimate > _LONG_SECONDS:
+        warnings.warn(
+            f"linkage of {n:,} distinct rows with {n_features} columns will take about "
+            f"{estimate / 60:,.0f} minutes: every query looks at all clusters. A threshold, fewer "
+            "columns or a sample of the rows would make it shorter; progress=True shows how far "
+            "it is",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+class _threads:
+    """Numba's number of threads for the length of a call."""
+
+    def __init__(self, n_threads: int) -> None:
+        self._wanted = n_threads
+
+    def __enter__(self) -> None:
+        self._before = numba.get_num_threads()
+        numba.set_num_threads(self._wanted)
+
+    def __exit__(self, *error: object) -> None:
+        numba.set_num_threads(self._before)

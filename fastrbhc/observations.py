@@ -1,0 +1,105 @@
+"""Rows as weighted points: the step from X to statistics.
+
+Rows that repeat merge at exactly zero, whatever the family. They are collapsed into one weighted
+point first, which is faster, and exact: a mean of equal rows never passes through arithmetic.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Observations(NamedTuple):
+    """Mean statistics, one row each: leading digits, further digits, weights.
+
+    ``residuals`` is None where the leading digits are all, ``weights`` where all are 1.
+    """
+
+    means: NDArray[np.float64]
+    residuals: NDArray[np.float64] | None = None
+    weights: NDArray[np.float64] | None = None
+
+
+def weighted(rows: Observations, sample_weight: NDArray[np.float64] | None) -> Observations:
+    """The same rows, each counted as often as its sample weight says."""
+    if sample_weight is None:
+        return rows
+    weights = sample_weight if rows.weights is None else rows.weights * sample_weight
+    return rows._replace(weights=weights)
+
+
+def take(rows: Observations, which: NDArray[np.intp]) -> Observations:
+    """Some of the rows."""
+    return Observations(*(None if part is None else part[which] for part in rows))
+
+
+class Collapsed(NamedTuple):
+    """The distinct points, in an order that depends on their values alone."""
+
+    points: Observations
+    point_of_row: NDArray[np.int64]
+
+
+def collapse(rows: Observations) -> Collapsed:
+    """Collapse rows that repeat; O(n log n).
+
+    The points are ordered by a hash of their values. Ties between dissimilarities are decided by
+    that order, so that the tree does not depend on the order of the rows; and as the hash
+    scatters neighbours, ties on a grid do not turn into one long chain of merges.
+    """
+    n = rows.means.shape[0]
+    order, same = _order_by_value(rows)
+    starts = np.flatnonzero(~same)
+    point_of_row = np.empty(n, np.int64)
+    point_of_row[order] = np.cumsum(~same) - 1
+    points = take(rows, order[starts])
+    if starts.size < n:
+        weights = np.ones(n) if rows.weights is None else rows.weights
+        points = points._replace(weights=np.add.reduceat(weights[order], starts))
+    return Collapsed(points, point_of_row)
+
+
+def _order_by_value(rows: Observations) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """An order that brings equal rows together, and whether each equals the one before."""
+    hashes = _hash_rows(rows)
+    # Equal rows by weight, so that their sum does not depend on the order of the rows either.
+    weights = () if rows.weights is None else (rows.weights,)
+    order = np.lexsort((*weights, hashes)) if weights else np.argsort(hashes, kind="stable")
+    same = np.zeros(order.size, bool)
+    same[1:] = hashes[order[1:]] == hashes[order[:-1]]
+    candidates = np.flatnonzero(same)
+    if not _equal_rows(rows, order[candidates], order[candidates - 1]).all():
+        # Two different rows share a hash: about once in 2⁶⁴/n² data sets.
+        parts = [rows.means] if rows.residuals is None else [rows.means, rows.residuals]
+        columns = [column for part in parts for column in part.T]
+        order = np.lexsort((*weights, *columns))
+        same[1:] = _equal_rows(rows, order[1:], order[:-1])
+    return order, same
+
+
+def _equal_rows(
+    rows: Observations, which: NDArray[np.intp], others: NDArray[np.intp]
+) -> NDArray[np.bool_]:
+    equal = (rows.means[which] == rows.means[others]).all(axis=1)
+    if rows.residuals is not None:
+        equal &= (rows.residuals[which] == rows.residuals[others]).all(axis=1)
+    return equal
+
+
+def _hash_rows(rows: Observations) -> NDArray[np.uint64]:
+    """A 64-bit hash of each row's values: multiply and shift, as in splitmix64."""
+    hashes = np.full(rows.means.shape[0], 0x9E3779B97F4A7C15, np.uint64)
+    for part in (rows.means, rows.residuals):
+        if part is None:
+            continue
+        for column in part.T:
+            bits = (column + 0.0).view(np.uint64)  # −0.0 and 0.0 are equal
+            hashes ^= bits
+            hashes *= np.uint64(0xBF58476D1CE4E5B9)
+            hashes ^= hashes >> np.uint64(29)
+            hashes *= np.uint64(0x94D049BB133111EB)
+            hashes ^= hashes >> np.uint64(32)
+    return hashes

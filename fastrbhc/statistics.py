@@ -1,0 +1,184 @@
+"""Statistics of clusters: one a point, or one a group of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrbhc._double_double import two_sum, weighted_mean
+from fastrbhc._jit import kernel
+from fastrbhc.geometry import Clusters, dissimilarity, new_scratch, refresh
+from fastrbhc.observations import Observations
+
+
+def clusters_of_points(geometry: Any, points: Observations) -> Clusters:
+    """One slot for every point; points come in the order that decides ties."""
+    n, n_features = points.means.shape
+    clusters = _empty_clusters(geometry, n, n_features)
+    clusters.weights[:] = 1.0 if points.weights is None else points.weights
+    clusters.means[:] = points.means.T
+    if points.residuals is not None:
+        clusters.residuals[:] = points.residuals.T
+    set_frame(clusters)
+    _refresh_all(geometry, clusters, new_scratch(geometry, n_features))
+    return clusters
+
+
+def clusters_of_groups(
+    geometry: Any, rows: Observations, labels: NDArray[np.int64], n_groups: int
+) -> Clusters:
+    """One slot for every group of rows; each group has at least one row of positive weight."""
+    n, n_features = rows.means.shape
+    clusters = _empty_clusters(geometry, n_groups, n_features)
+    weights = np.ones(n) if rows.weights is None else rows.weights
+    residuals = np.zeros((1, n_features)) if rows.residuals is None else rows.residuals
+    _add_means(clusters, rows.means, residuals, weights, labels)
+    if clusters.moments.shape[1]:
+        _add_scatter(clusters, rows.means, residuals, weights, labels)
+    set_frame(clusters)
+    _refresh_all(geometry, clusters, new_scratch(geometry, n_features))
+    return clusters
+
+
+def dissimilarities(geometry: Any, clusters: Clusters) -> NDArray[np.float64]:
+    """d of every pair of slots, i < j, by rows. For few clusters: the result is quadratic."""
+    n_features, n = clusters.means.shape
+    out = np.empty(n * (n - 1) // 2)
+    _all_pairs(geometry, clusters, new_scratch(geometry, n_features), out)
+    return out
+
+
+def nearest_clusters(geometry: Any, clusters: Clusters, rows: Observations) -> NDArray[np.int64]:
+    """For every row, as a cluster of its own, the slot at the smallest d; the first of equals."""
+    n, n_features = rows.means.shape
+    labels = np.empty(n, np.int64)
+    weights = np.ones(n) if rows.weights is None else rows.weights
+    residuals = np.zeros((1, n_features)) if rows.residuals is None else rows.residuals
+    scratch = new_scratch(geometry, n_features)
+    k = clusters.weights.size
+    enlarged = reordered(clusters, np.append(np.arange(k), 0))  # one more slot, for the row
+    _assign(geometry, enlarged, rows.means, residuals, weights, scratch, labels)
+    return labels
+
+
+def reordered(clusters: Clusters, slots: NDArray[np.int64]) -> Clusters:
+    """A copy with the given slots of the old clusters, in that order."""
+    by_column = {"means", "residuals", "coarse"}
+    frame = {"centre", "radius"}
+    return Clusters(
+        **{
+            name: values.copy()
+            if name in frame
+            else np.take(values, slots, axis=1 if name in by_column else 0)
+            for name, values in clusters._asdict().items()
+        }
+    )
+
+
+def _empty_clusters(geometry: Any, n: int, n_features: int) -> Clusters:
+    sizes = geometry.sizes(n_features)
+    return Clusters(
+        weights=np.zeros(n),
+        means=np.zeros((n_features, n)),
+        residuals=np.zeros((n_features, n)),
+        coarse=np.zeros((n_features if sizes.coarse else 0, n), np.float32),
+        centre=np.zeros(n_features),
+        radius=np.ones(1),
+        moments=np.zeros((n, sizes.moments)),
+        cached=np.zeros((n, sizes.cached)),
+        ranks=np.arange(n),
+    )
+
+
+def set_frame(clusters: Clusters) -> None:
+    """Centre, radius and coarse means; unions of clusters never leave this frame."""
+    lowest, highest = clusters.means.min(axis=1), clusters.means.max(axis=1)
+    clusters.centre[:] = 0.5 * lowest + 0.5 * highest
+    radius = float(np.max(0.5 * highest - 0.5 * lowest))
+    clusters.radius[0] = radius if radius > 0.0 else 1.0
+    for k in range(clusters.coarse.shape[0]):
+        clusters.coarse[k] = (clusters.means[k] - clusters.centre[k]) / clusters.radius[0]
+
+
+@kernel
+def _refresh_all(geometry, clusters, scratch):
+    if clusters.cached.shape[1] > 0:
+        for i in range(clusters.weights.size):
+            refresh(geometry, clusters, i, scratch)
+
+
+@kernel
+def _add_means(clusters, means, residuals, weights, labels):
+    """Weights and means of groups in double-double; residuals has one row if all are zero."""
+    errors = np.zeros(clusters.weights.size)
+    for row in range(means.shape[0]):
+        if weights[row] == 0.0:
+            continue
+        group = labels[row]
+        rest = min(row, residuals.shape[0] - 1)
+        for k in range(means.shape[1]):
+            if clusters.weights[group] == 0.0:
+                clusters.means[k, group] = means[row, k]
+                clusters.residuals[k, group] = residuals[rest, k]
+            else:
+                clusters.means[k, group], clusters.residuals[k, group] = weighted_mean(
+                    clusters.weights[group],
+                    clusters.means[k, group],
+                    clusters.residuals[k, group],
+                    weights[row],
+                    means[row, k],
+                    residuals[rest, k],
+                )
+        clusters.weights[group], error = two_sum(clusters.weights[group], weights[row])
+        errors[group] += error
+    for group in range(errors.size):
+        clusters.weights[group] += errors[group]
+
+
+@kernel
+def _add_scatter(clusters, means, residuals, weights, labels):
+    """Scatter of groups about their means, by rows of the lower triangle."""
+    n_features = means.shape[1]
+    steps = np.empty(n_features)
+    for row in range(means.shape[0]):
+        group = labels[row]
+        rest = min(row, residuals.shape[0] - 1)
+        for k in range(n_features):
+            leading = means[row, k] - clusters.means[k, group]
+            steps[k] = leading + (residuals[rest, k] - clusters.residuals[k, group])
+        entry = 0
+        for k in range(n_features):
+            for m in range(k + 1):
+                clusters.moments[group, entry] += weights[row] * steps[k] * steps[m]
+                entry += 1
+
+
+@kernel
+def _all_pairs(geometry, clusters, scratch, out):
+    entry = 0
+    for i in range(clusters.weights.size):
+        for j in range(i + 1, clusters.weights.size):
+            out[entry] = dissimilarity(geometry, clusters, i, j, np.inf, scratch)
+            entry += 1
+
+
+@kernel
+def _assign(geometry, clusters, means, residuals, weights, scratch, labels):
+    """Put each row into the last slot and look for the nearest of the others."""
+    last = clusters.weights.size - 1
+    for row in range(means.shape[0]):
+        clusters.weights[last] = weights[row]
+        for k in range(means.shape[1]):
+            clusters.means[k, last] = means[row, k]
+            clusters.residuals[k, last] = residuals[min(row, residuals.shape[0] - 1), k]
+        if row == 0:  # a point has no extent, wherever it lies
+            clusters.moments[last] = 0.0
+            refresh(geometry, clusters, last, scratch)
+        best, label = np.inf, 0
+        for j in range(last):
+            value = dissimilarity(geometry, clusters, j, last, best, scratch)
+            if value < best:
+                best, label = value, j
+        labels[row] = label

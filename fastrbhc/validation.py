@@ -1,0 +1,151 @@
+"""Everything that is checked before any work begins, and nowhere else."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
+
+from fastrbhc.families import Family
+
+# Squares of differences, times weights, have to stay finite.
+_LARGEST = 1e150
+
+
+def check_rows(X: ArrayLike, family: Family, *, min_rows: int = 2, name: str = "X") -> Any:
+    """X as a float64 matrix of rows that the family can take."""
+    values = check_array(
+        X,
+        accept_sparse="csr" if family.domain.takes_sparse else False,
+        dtype=np.float64,
+        order="C",
+        ensure_all_finite=False,
+        ensure_min_samples=min_rows,
+        input_name=name,
+    )
+    return check_values(values, family, column_names(X), name)
+
+
+def column_names(X: Any) -> list[str] | None:
+    """The names of a data frame's columns."""
+    columns = getattr(X, "columns", None)
+    return None if columns is None else [str(column) for column in columns]
+
+
+def check_values(
+    values: Any, family: Family, columns: list[str] | None = None, name: str = "X"
+) -> NDArray[np.float64]:
+    """Refuse what a family cannot take, naming the first offending row and column."""
+    if hasattr(values, "toarray"):
+        values = values.toarray()  # means of clusters are dense, so nothing is saved by waiting
+
+    def refuse(wrong: NDArray[np.bool_], what: str, advice: str) -> None:
+        if wrong.any():
+            row, column = (int(place) for place in np.argwhere(wrong)[0])
+            label = f"column {column}" if columns is None else f"column {columns[column]!r}"
+            others = int(wrong.sum()) - 1
+            more = f" (and {others} more)" if others else ""
+            raise ValueError(
+                f"{what}: row {row}, {label} is {values[row, column]:g}{more}. {advice}"
+            )
+
+    # One pass over all values decides whether any of them has to be looked for.
+    lowest, highest = values.min(), values.max()
+    domain = family.domain
+    if not (np.isfinite(lowest) and np.isfinite(highest)):
+        advice = "Drop such rows or fill in the values first."
+        refuse(np.isnan(values), f"Input {name} contains NaN", advice)
+        refuse(np.isinf(values), f"Input {name} contains infinity", advice)
+    if max(-lowest, highest) > _LARGEST:
+        refuse(
+            np.abs(values) > _LARGEST,
+            f"Input {name} contains values whose squares overflow",
+            "Measure that column in a larger unit.",
+        )
+    takes = f"The family {family.name!r} takes values in {domain}"
+    if lowest < domain.lower:
+        sign = "Negative values" if domain.lower == 0.0 else "Too small values"
+        refuse(values < domain.lower, f"{sign} in data passed as {name}", f"{takes}.")
+    if lowest == domain.lower and not domain.includes_lower:
+        advice = f"{takes}; with a positive smoothing it takes the boundary too."
+        refuse(values == domain.lower, f"Input {name} reaches {domain.lower:g}", advice)
+    if highest > domain.upper:
+        refuse(values > domain.upper, f"Too large values in data passed as {name}", f"{takes}.")
+    if domain.needs_positive_total:
+        empty = np.flatnonzero(values.sum(axis=1) <= 0.0)
+        if empty.size:
+            raise ValueError(
+                f"Input {name} contains {empty.size} rows without any count, the first being "
+                f"row {empty[0]}. The family {family.name!r} needs a positive total in every "
+                "row: drop such rows."
+            )
+    return values
+
+
+def check_weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64] | None:
+    """Sample weights as floats: finite, not negative, not all zero."""
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, numbers.Real):
+        sample_weight = np.full(n, float(sample_weight))
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}, expected ({n},): one number for every row"
+        )
+    for wrong, what in (
+        (~np.isfinite(weights), "not finite"),
+        (weights < 0.0, "negative"),
+        (weights > _LARGEST, "too large to be squared"),
+    ):
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise ValueError(f"sample_weight is {what} in row {row}: {weights[row]:g}")
+    if not weights.any():
+        raise ValueError("sample_weight is zero in every row: nothing is left to cluster")
+    return weights
+
+
+def check_threshold(threshold: float | None) -> float:
+    """The level at which merging stops, as a float; infinite for None."""
+    if threshold is None:
+        return np.inf
+    if isinstance(threshold, bool) or not isinstance(threshold, numbers.Real):
+        raise TypeError(f"threshold has to be a number or None, got {threshold!r}")
+    if not threshold >= 0.0:
+        raise ValueError(f"threshold has to be at least 0, got {threshold}")
+    return float(threshold)
+
+
+def check_count(value: Any, name: str, largest: int | None = None) -> int:
+    """A whole number of at least 1, and no larger than there are rows."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} has to be a whole number, got {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} has to be at least 1, got {value}")
+    if largest is not None and value > largest:
+        raise ValueError(f"{name}={value} is more than the number of rows, {largest}")
+    return int(value)
+
+
+def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
+    """One of a few words."""
+    if value not in choices:
+        raise ValueError(f"{name} has to be one of {', '.join(map(repr, choices))}, got {value!r}")
+    return str(value)
+
+
+def check_threads(n_jobs: int | None) -> int:
+    """How many threads to use: None for Numba's present setting, negative to count from all."""
+    if n_jobs is None:
+        return int(numba.get_num_threads())
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral):
+        raise TypeError(f"n_jobs has to be a whole number or None, got {n_jobs!r}")
+    if n_jobs == 0:
+        raise ValueError("n_jobs has to be positive, or negative to count from all cores, got 0")
+    available = int(numba.config.NUMBA_NUM_THREADS)
+    return max(1, min(int(n_jobs), available) if n_jobs > 0 else available + 1 + int(n_jobs))
