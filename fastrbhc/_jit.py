@@ -20,9 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba import types
 from numba.core.caching import FunctionCache
-from numba.extending import overload
+from numba.extending import overload as _overload
+
+# Numba's own annotations are recent and partial.
+config: Any = numba.config
+overload: Any = _overload
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 _CACHE_WANTED = os.environ.get("FASTRBHC_NUMBA_CACHE", "1") != "0"
@@ -43,7 +46,7 @@ def _fingerprint() -> bytes:
     """
     digest = hashlib.sha256(numba.__version__.encode())
     for name in ("BOUNDSCHECK", "OPT", "CPU_NAME", "CPU_FEATURES", "DEBUGINFO_DEFAULT"):
-        digest.update(f"{name}={getattr(numba.config, name, None)};".encode())
+        digest.update(f"{name}={getattr(config, name, None)};".encode())
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         source = path.read_bytes()
         # Code that runs in kernels is marked as such here, or belongs to a family.
@@ -89,7 +92,7 @@ def kernel(function: Callable[..., Any] | None = None, *, parallel: bool = False
     if function is None:
         return functools.partial(kernel, parallel=parallel)
     compiled = numba.njit(**_OPTIONS, parallel=parallel)(function)
-    if _CACHE_WANTED and not numba.config.DISABLE_JIT:
+    if _CACHE_WANTED and not config.DISABLE_JIT:
         try:
             compiled._cache = _ContentCache(function)
             _KERNELS.append(compiled)
@@ -106,11 +109,9 @@ def contract(declaration: Callable[..., Any]) -> Any:
     def call(record: Any, *arguments: Any) -> Any:
         return getattr(type(record), name)(record, *arguments)
 
-    @overload(call, strict=False, jit_options=dict(_OPTIONS))
+    @overload(call, strict=False, jit_options=_OPTIONS)
     def implementation(record: Any, *arguments: Any) -> Any:
-        if isinstance(record, types.BaseNamedTuple):
-            return getattr(record.instance_class, name, None)
-        return None
+        return getattr(getattr(record, "instance_class", None), name, None)
 
     return call
 

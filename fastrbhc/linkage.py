@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numba
@@ -143,7 +145,7 @@ def build(
         totals = {"neighbours": n_points, "merging": n_points - 1}
         with Progress(progress, totals) as report:
             merges = agglomerate(geometry, clusters, index, threshold, n_threads, report)
-    count = merges.count[0]
+    count = merges.made[0]
     children, heights = _with_repeated_rows(
         merges.children[:count], merges.heights[:count], point_of_row, n_points
     )
@@ -226,7 +228,9 @@ def _with_repeated_rows(
     n_joined = next_node - n
     # A child below n_points is a point, now the node of its rows; others are numbered on.
     renumbered = np.where(
-        children < n_points, nodes[np.minimum(children, n_points - 1)], children - n_points + next_node
+        children < n_points,
+        nodes[np.minimum(children, n_points - 1)],
+        children - n_points + next_node,
     )
     return (
         np.concatenate([*joined, renumbered]),
@@ -255,15 +259,12 @@ def _warn_if_long(geometry: Any, clusters: Clusters, index: Any) -> None:
         )
 
 
-class _threads:
+@contextlib.contextmanager
+def _threads(wanted: int) -> Iterator[None]:
     """Numba's number of threads for the length of a call."""
-
-    def __init__(self, n_threads: int) -> None:
-        self._wanted = n_threads
-
-    def __enter__(self) -> None:
-        self._before = numba.get_num_threads()
-        numba.set_num_threads(self._wanted)
-
-    def __exit__(self, *error: object) -> None:
-        numba.set_num_threads(self._before)
+    before = numba.get_num_threads()
+    numba.set_num_threads(wanted)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)

@@ -33,7 +33,11 @@ def weighted(rows: Observations, sample_weight: NDArray[np.float64] | None) -> O
 
 def take(rows: Observations, which: NDArray[np.intp]) -> Observations:
     """Some of the rows."""
-    return Observations(*(None if part is None else part[which] for part in rows))
+    return Observations(
+        rows.means[which],
+        None if rows.residuals is None else rows.residuals[which],
+        None if rows.weights is None else rows.weights[which],
+    )
 
 
 class Collapsed(NamedTuple):

@@ -125,11 +125,12 @@ def check_count(value: Any, name: str, largest: int | None = None) -> int:
     """A whole number of at least 1, and no larger than there are rows."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} has to be a whole number, got {value!r}")
-    if value < 1:
-        raise ValueError(f"{name} has to be at least 1, got {value}")
-    if largest is not None and value > largest:
-        raise ValueError(f"{name}={value} is more than the number of rows, {largest}")
-    return int(value)
+    count = int(value)
+    if count < 1:
+        raise ValueError(f"{name} has to be at least 1, got {count}")
+    if largest is not None and count > largest:
+        raise ValueError(f"{name}={count} is more than the number of rows, {largest}")
+    return count
 
 
 def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:

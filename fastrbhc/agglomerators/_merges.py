@@ -29,7 +29,7 @@ class Merges(NamedTuple):
 
     children: NDArray[np.int64]  # (n − 1, 2)
     heights: NDArray[np.float64]  # (n − 1,)
-    count: NDArray[np.int64]  # (1,)
+    made: NDArray[np.int64]  # (1,), how many
     nodes: NDArray[np.int64]  # (n,), the node in each slot, −1 for a free slot
     alive: NDArray[np.int64]  # (2,), clusters in slots, slots in use
 
@@ -47,14 +47,14 @@ def no_merges(n: int) -> Merges:
 @kernel
 def record(merges, i, j, height):
     """Note that slots i and j became the union in slot i."""
-    count = merges.count[0]
+    count = merges.made[0]
     n_leaves = merges.heights.size + 1
     merges.children[count, 0] = min(merges.nodes[i], merges.nodes[j])
     merges.children[count, 1] = max(merges.nodes[i], merges.nodes[j])
     merges.heights[count] = height
     merges.nodes[i] = n_leaves + count
     merges.nodes[j] = -1
-    merges.count[0] += 1
+    merges.made[0] += 1
     merges.alive[0] -= 1
 
 

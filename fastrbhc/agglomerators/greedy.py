@@ -62,7 +62,7 @@ def greedy(
         )
 
     def report_merges() -> None:
-        report("merging", int(merges.count[0]))
+        report("merging", int(merges.made[0]))
 
     while in_portions(advance, report_merges) == WANTS_REBUILD:
         used = close_gaps(geometry, clusters, index, merges, new_slots)

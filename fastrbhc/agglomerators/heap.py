@@ -24,6 +24,7 @@ class Heap(NamedTuple):
 
 
 def empty_heap(capacity: int) -> Heap:
+    """A heap with room for that many slots."""
     return Heap(
         np.empty(capacity, np.int64), np.full(capacity, -1, np.int64), np.zeros(1, np.int64)
     )

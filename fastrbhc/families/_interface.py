@@ -42,9 +42,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fastrbhc.families._smoothing import NONE, Smoothing
 from fastrbhc.geometry import separable_geometry
 from fastrbhc.observations import Observations
-from fastrbhc.families._smoothing import NONE, Smoothing
 
 
 class Domain(NamedTuple):
@@ -171,7 +171,7 @@ def as_family(family: str | Family) -> Family:
     }
     record = type(family)(**numbers)
     record.check()
-    return record  # type: ignore[return-value]
+    return record
 
 
 def _not_a_family(given: Any) -> str:

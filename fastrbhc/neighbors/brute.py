@@ -15,6 +15,7 @@ from fastrbhc._jit import kernel
 from fastrbhc.geometry import BLOCK, Clusters, dissimilarity, lower_bounds
 from fastrbhc.neighbors._interface import comes_before
 
+
 class Brute(NamedTuple):
     """Every query scans all slots; there is nothing to store but how many there are."""
 
