@@ -57,7 +57,7 @@ class Clusters(NamedTuple):
     residuals: NDArray[np.float64]  # (d, n), the digits after them
     coarse: NDArray[np.float32]  # (d, n), (means − centre) / radius; d = 0 if not wanted
     centre: NDArray[np.float64]  # (d,), the middle of each column
-    radius: NDArray[np.float64]  # (1,), half the widest column
+    radius: NDArray[np.float64]  # (1,), the farthest that a mean lies from the centre
     moments: NDArray[np.float64]  # (n, q), scatter; q = 0 where φ needs the mean only
     cached: NDArray[np.float64]  # (n, r), values that follow from the moments
     ranks: NDArray[np.int64]  # (n,), which of two equally near clusters comes first
@@ -127,7 +127,8 @@ def merge_means(clusters, i, j):
             weights[i], means[k, i], residuals[k, i], weights[j], means[k, j], residuals[k, j]
         )
     for k in range(clusters.coarse.shape[0]):
-        clusters.coarse[k, i] = (means[k, i] - clusters.centre[k]) / clusters.radius[0]
+        place = (means[k, i] - clusters.centre[k]) + residuals[k, i]
+        clusters.coarse[k, i] = place / clusters.radius[0]
     weights[i] += weights[j]
     weights[j] = np.nan
     # The larger rank, so that no union comes before a neighbour that it replaces.

@@ -146,6 +146,10 @@ def build(
         with Progress(progress, totals) as report:
             merges = agglomerate(geometry, clusters, index, threshold, n_threads, report)
     count = merges.made[0]
+    if threshold == np.inf and count < n_points - 1:
+        raise ArithmeticError(
+            f"the dissimilarity of the family {family.name!r} is not finite for these rows"
+        )
     children, heights = _with_repeated_rows(
         merges.children[:count], merges.heights[:count], point_of_row, n_points
     )

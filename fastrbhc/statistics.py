@@ -21,8 +21,9 @@ def clusters_of_points(geometry: Any, points: Observations) -> Clusters:
     clusters.means[:] = points.means.T
     if points.residuals is not None:
         clusters.residuals[:] = points.residuals.T
-    set_frame(clusters)
-    _refresh_all(geometry, clusters, new_scratch(geometry, n_features))
+    _set_frame(clusters)
+    _refresh(geometry, clusters, 1, new_scratch(geometry, n_features))
+    clusters.cached[1:] = clusters.cached[0]  # points have no extent, wherever they lie
     return clusters
 
 
@@ -37,8 +38,8 @@ def clusters_of_groups(
     _add_means(clusters, rows.means, residuals, weights, labels)
     if clusters.moments.shape[1]:
         _add_scatter(clusters, rows.means, residuals, weights, labels)
-    set_frame(clusters)
-    _refresh_all(geometry, clusters, new_scratch(geometry, n_features))
+    _set_frame(clusters)
+    _refresh(geometry, clusters, n_groups, new_scratch(geometry, n_features))
     return clusters
 
 
@@ -92,21 +93,21 @@ def _empty_clusters(geometry: Any, n: int, n_features: int) -> Clusters:
     )
 
 
-def set_frame(clusters: Clusters) -> None:
+def _set_frame(clusters: Clusters) -> None:
     """Centre, radius and coarse means; unions of clusters never leave this frame."""
     lowest, highest = clusters.means.min(axis=1), clusters.means.max(axis=1)
     clusters.centre[:] = 0.5 * lowest + 0.5 * highest
-    radius = float(np.max(0.5 * highest - 0.5 * lowest))
-    clusters.radius[0] = radius if radius > 0.0 else 1.0
+    farthest = np.maximum(highest - clusters.centre, clusters.centre - lowest).max()
+    clusters.radius[0] = farthest if farthest > 0.0 else 1.0
     for k in range(clusters.coarse.shape[0]):
-        clusters.coarse[k] = (clusters.means[k] - clusters.centre[k]) / clusters.radius[0]
+        places = (clusters.means[k] - clusters.centre[k]) + clusters.residuals[k]
+        clusters.coarse[k] = places / clusters.radius[0]
 
 
 @kernel
-def _refresh_all(geometry, clusters, scratch):
-    if clusters.cached.shape[1] > 0:
-        for i in range(clusters.weights.size):
-            refresh(geometry, clusters, i, scratch)
+def _refresh(geometry, clusters, count, scratch):
+    for i in range(count):
+        refresh(geometry, clusters, i, scratch)
 
 
 @kernel
@@ -173,7 +174,7 @@ def _assign(geometry, clusters, means, residuals, weights, scratch, labels):
         for k in range(means.shape[1]):
             clusters.means[k, last] = means[row, k]
             clusters.residuals[k, last] = residuals[min(row, residuals.shape[0] - 1), k]
-        if row == 0:  # a point has no extent, wherever it lies
+        if row == 0:  # what is cached does not depend on where a point lies
             clusters.moments[last] = 0.0
             refresh(geometry, clusters, last, scratch)
         best, label = np.inf, 0

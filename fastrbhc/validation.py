@@ -12,8 +12,9 @@ from sklearn.utils import check_array
 
 from fastrbhc.families import Family
 
-# Squares of differences, times weights, have to stay finite.
-_LARGEST = 1e150
+# Squares of differences, times the total weight and summed over columns, have to stay finite.
+_LARGEST = 1e120
+_HEAVIEST = 1e50
 
 
 def check_rows(X: ArrayLike, family: Family, *, min_rows: int = 2, name: str = "X") -> Any:
@@ -63,8 +64,8 @@ def check_values(
     if max(-lowest, highest) > _LARGEST:
         refuse(
             np.abs(values) > _LARGEST,
-            f"Input {name} contains values whose squares overflow",
-            "Measure that column in a larger unit.",
+            f"Input {name} contains values whose squares overflow when summed",
+            f"Measure that column in a larger unit: up to {_LARGEST:g} will do.",
         )
     takes = f"The family {family.name!r} takes values in {domain}"
     if lowest < domain.lower:
@@ -100,7 +101,7 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64
     for wrong, what in (
         (~np.isfinite(weights), "not finite"),
         (weights < 0.0, "negative"),
-        (weights > _LARGEST, "too large to be squared"),
+        (weights > _HEAVIEST, f"larger than {_HEAVIEST:g}"),
     ):
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
