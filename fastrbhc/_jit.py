@@ -13,7 +13,6 @@ import contextlib
 import functools
 import hashlib
 import os
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,10 +30,6 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 _CACHE_WANTED = os.environ.get("FASTRBHC_NUMBA_CACHE", "1") != "0"
 _KERNELS: list[Any] = []
 _WARNED: list[str] = []
-
-# Numba's "workqueue" layer aborts the process when two threads enter parallel
-# regions together; one lock costs nothing where the layer would allow it.
-PARALLEL_REGION = threading.Lock()
 
 
 @functools.cache
@@ -87,11 +82,14 @@ def _warn_once(what: str) -> None:
         )
 
 
-def kernel(function: Callable[..., Any] | None = None, *, parallel: bool = False) -> Any:
-    """Compile a function with the package's options and keep the result on disk."""
-    if function is None:
-        return functools.partial(kernel, parallel=parallel)
-    compiled = numba.njit(**_OPTIONS, parallel=parallel)(function)
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile a function with the package's options and keep the result on disk.
+
+    Kernels let go of the interpreter lock, so Python threads run them side by side. That is all
+    the parallelism there is: Numba's own (``prange``) takes no records inside records, starts
+    thread pools that a forked child cannot use, and can abort when two threads enter it.
+    """
+    compiled = numba.njit(**_OPTIONS)(function)
     if _CACHE_WANTED and not config.DISABLE_JIT:
         try:
             compiled._cache = _ContentCache(function)

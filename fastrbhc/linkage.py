@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -76,8 +73,8 @@ def linkage(
         A row with weight 3 counts as three copies. Rows with weight 0 join the row nearest to
         them, at height 0, and change nothing else.
     n_jobs : int, optional
-        Number of threads; None for Numba's present setting, -1 for all cores. The result does
-        not depend on it.
+        Number of threads; None for as many as NUMBA_NUM_THREADS says, by default one for each
+        core; -1 for the same. The result does not depend on it.
     progress : bool, default=False
         Show a progress bar.
 
@@ -132,7 +129,7 @@ def build(
         return dendrogram_of_merges(none, np.empty(0), leaf_weights, threshold)
     agglomerate = ALGORITHMS["greedy" if algorithm == "auto" else algorithm]
     backend = BACKENDS["brute" if neighbors == "auto" else neighbors]
-    with compiling_for(family), _threads(n_threads):
+    with compiling_for(family):
         geometry = family.geometry(n_features)
         points, point_of_row = _distinct(geometry, weighted(family.observe(X), sample_weight))
         clusters = statistics.clusters_of_points(geometry, points)
@@ -261,14 +258,3 @@ def _warn_if_long(geometry: Any, clusters: Clusters, index: Any) -> None:
             UserWarning,
             stacklevel=4,
         )
-
-
-@contextlib.contextmanager
-def _threads(wanted: int) -> Iterator[None]:
-    """Numba's number of threads for the length of a call."""
-    before = numba.get_num_threads()
-    numba.set_num_threads(wanted)
-    try:
-        yield
-    finally:
-        numba.set_num_threads(before)

@@ -142,12 +142,12 @@ def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
 
 
 def check_threads(n_jobs: int | None) -> int:
-    """How many threads to use: None for Numba's present setting, negative to count from all."""
+    """How many threads to use: None for all that Numba would, negative to count from those."""
+    available = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
     if n_jobs is None:
-        return int(numba.get_num_threads())
+        return available
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral):
         raise TypeError(f"n_jobs has to be a whole number or None, got {n_jobs!r}")
     if n_jobs == 0:
         raise ValueError("n_jobs has to be positive, or negative to count from all cores, got 0")
-    available = int(numba.config.NUMBA_NUM_THREADS)
-    return max(1, min(int(n_jobs), available) if n_jobs > 0 else available + 1 + int(n_jobs))
+    return int(n_jobs) if n_jobs > 0 else max(1, available + 1 + int(n_jobs))

@@ -11,12 +11,13 @@ too high. With it, the pair on top is the global minimum at every step, for ever
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._jit import PARALLEL_REGION, kernel
+from fastrbhc._jit import kernel
 from fastrbhc.agglomerators._merges import (
     FINISHED,
     OUT_OF_BUDGET,
@@ -33,7 +34,6 @@ from fastrbhc.geometry import Clusters, merge, new_scratch
 from fastrbhc.neighbors._interface import (
     Links,
     find_links,
-    find_links_in_parallel,
     nearest,
     nearest_and_undercut,
 )
@@ -81,21 +81,24 @@ def _link_all(
     report: Callable[[str, int], None],
 ) -> None:
     n_features, n = clusters.means.shape
-    scratches = tuple(new_scratch(geometry, n_features) for _ in range(n_threads))
+    scratches = [new_scratch(geometry, n_features) for _ in range(n_threads)]
     done = [0]
 
     def advance(budget: int) -> int:
-        start, stop = done[0], min(n, done[0] + 1 + budget // (n * n_features))
-        arguments = (index, geometry, clusters, threshold, start, stop, links)
-        if n_threads > 1 and stop - start >= 2 * n_threads:
-            with PARALLEL_REGION:
-                find_links_in_parallel(*arguments, scratches)
-        else:
-            find_links(*arguments, scratches[0])
+        start, stop = done[0], min(n, done[0] + n_threads + budget // (n * n_features))
+        bounds = np.linspace(start, stop, n_threads + 1).astype(int)
+        # Each slot writes its own link only, so the number of threads leaves no trace.
+        jobs = [
+            pool.submit(find_links, index, geometry, clusters, threshold, first, last, links, own)
+            for first, last, own in zip(bounds[:-1], bounds[1:], scratches, strict=True)
+        ]
+        for job in jobs:
+            job.result()
         done[0] = stop
         return FINISHED if stop == n else OUT_OF_BUDGET
 
-    in_portions(advance, lambda: report("neighbours", done[0]))
+    with ThreadPoolExecutor(n_threads) as pool:
+        in_portions(advance, lambda: report("neighbours", done[0]))
 
 
 @kernel

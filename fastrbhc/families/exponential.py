@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from fastrbhc.families._entropy import log_excess, log_excess_bound
@@ -42,7 +43,10 @@ class Exponential(NamedTuple):
         return shift(self.smoothing)
 
     def divergence(family, value, mean, step):
-        return log_excess(value / mean, step / mean)
+        ratio = value / mean
+        if ratio < 1e-300:  # it has lost digits, or all of them
+            return step / mean - (math.log(value) - math.log(mean))
+        return log_excess(ratio, step / mean)
 
     def divergence_bound(family, value, mean, step):
         return log_excess_bound(step / mean)

@@ -31,7 +31,9 @@ class Gaussian(NamedTuple):
     ----------
     smoothing : float, default=0.01
         ε, added to the covariance (the paper's φ₁: a shift along the identity, which stays
-        inside the cone of covariances). In the squared unit of the data: scale the columns.
+        inside the cone of covariances). It is in the squared unit of the data, so scale the
+        columns first: where their variance exceeds the smoothing by a factor of 10⁷ and more, the
+        determinants of small clusters lose digits.
 
     Examples
     --------
@@ -163,15 +165,19 @@ def _refresh_shape(geometry, clusters, i, work):
     """Cached values of slot i from its scatter."""
     n_features = clusters.means.shape[0]
     weight = clusters.weights[i]
-    log_det, trace, squares = 0.0, 0.0, 0.0
+    trace, entry = 0.0, -1
+    for k in range(n_features):
+        entry += k + 1
+        trace += clusters.moments[i, entry] / weight
+    log_det, squares = 0.0, 0.0
     entry = 0
     for k in range(n_features):
         for m in range(k + 1):
             total = clusters.moments[i, entry] / weight
             entry += 1
-            squares += total * total * (1.0 if m == k else 2.0)
+            if trace > 0.0:  # relative to the trace, as fourth powers may overflow
+                squares += (total / trace) ** 2 * (1.0 if m == k else 2.0)
             if m == k:
-                trace += total
                 total += geometry.ridge
             for column in range(m):
                 total -= work[k, column] * work[m, column]
@@ -182,9 +188,9 @@ def _refresh_shape(geometry, clusters, i, work):
                 work[k, k] = math.sqrt(total)
                 log_det += math.log(total)
         clusters.cached[i, k] = log_det
-    # Largest eigenvalue from trace and Frobenius norm: Wolkowicz & Styan (1980).
-    mean = trace / n_features
-    deviation = max(squares / n_features - mean * mean, 0.0) + 1e-14 * mean * mean  # may cancel
-    largest = mean + math.sqrt((n_features - 1) * deviation)
-    clusters.cached[i, n_features] = largest + geometry.ridge
+    # Largest eigenvalue from trace and Frobenius norm: Wolkowicz & Styan (1980). The added
+    # term covers what cancels in the deviation.
+    deviation = max(squares / n_features - 1.0 / n_features**2, 0.0) + 1e-14
+    largest = trace * (1.0 / n_features + math.sqrt((n_features - 1) * deviation))
+    clusters.cached[i, n_features] = largest * (1.0 + 1e-9) + geometry.ridge
     clusters.cached[i, n_features + 1] = 1.0 if trace == 0.0 else 0.0

@@ -27,7 +27,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 from numpy.typing import NDArray
 
 from fastrbhc._jit import contract, kernel
@@ -72,17 +71,6 @@ def find_links(index, geometry, clusters, cutoff, start, stop, links, scratch):
         links.neighbors[i] = slot
         links.nodes[i] = slot  # at the start the node of a slot is the slot
         links.ranks[i] = clusters.ranks[slot] if slot >= 0 else -1
-
-
-@kernel(parallel=True)
-def find_links_in_parallel(index, geometry, clusters, cutoff, start, stop, links, scratches):
-    """The same on several threads, one scratch each; a slot writes only its own link."""
-    n_parts = len(scratches)
-    size = (stop - start + n_parts - 1) // n_parts
-    for part in prange(n_parts):
-        first = start + part * size
-        last = min(stop, first + size)
-        find_links(index, geometry, clusters, cutoff, first, last, links, scratches[part])
 
 
 @kernel

@@ -1,0 +1,161 @@
+"""Kernels on disk: found again, never stale, never fatal; and healthy after Ctrl-C."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numba import config
+
+import fastrbhc
+from fastrbhc import _jit
+
+PACKAGE = Path(fastrbhc.__file__).parent
+ONE_DISSIMILARITY = "import fastrbhc; print(fastrbhc.dissimilarity([[3.0]], [[5.0]], 'poisson'))"
+
+
+def python(code, *, cache, path=PACKAGE.parent, **options):
+    """Run code in a process of its own, with a cache directory of its own."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(path)}
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env=environment,
+        cwd=path,  # which `python -c` would search before PYTHONPATH
+        capture_output=True,
+        text=True,
+        timeout=300,
+        **options,
+    )
+
+
+def printed(code, **options):
+    result = python(code, **options)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_second_process_compiles_nothing(tmp_path):
+    code = """
+        import fastrbhc
+        from fastrbhc.statistics import _all_pairs
+        fastrbhc.dissimilarity([[3.0]], [[5.0]], "poisson")
+        stats = _all_pairs.stats
+        print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+    """
+    assert printed(code, cache=tmp_path).split() == ["0", "1"]
+    assert printed(code, cache=tmp_path).split() == ["1", "0"]
+
+
+def test_change_in_another_file_is_noticed(tmp_path):
+    shutil.copytree(
+        PACKAGE, tmp_path / "fastrbhc", ignore=shutil.ignore_patterns("__pycache__", "*.npz")
+    )
+    before = float(printed(ONE_DISSIMILARITY, cache=tmp_path / "cache", path=tmp_path))
+    source = tmp_path / "fastrbhc" / "families" / "poisson.py"
+    text = source.read_text()
+    changed = text.replace("return mean * entropy", "return 2.0 * mean * entropy")
+    assert changed != text
+    source.write_text(changed)
+    after = float(printed(ONE_DISSIMILARITY, cache=tmp_path / "cache", path=tmp_path))
+    assert after == 2.0 * before
+
+
+def test_damaged_cache_is_passed_over(tmp_path):
+    before = printed(ONE_DISSIMILARITY, cache=tmp_path)
+    indices = list(tmp_path.rglob("*.nbi"))
+    assert indices
+    for index in indices:
+        index.write_bytes(index.read_bytes()[:20])
+    result = python(ONE_DISSIMILARITY, cache=tmp_path)
+    assert result.stdout == before
+    assert "damaged kernel cache" in result.stderr
+
+
+def test_family_of_ones_own_is_never_stale(tmp_path):
+    code = """
+        from typing import NamedTuple
+        import fastrbhc
+        from fastrbhc.families import Domain, family
+
+        @family("own", separable=True, reducible=False, domain=Domain())
+        class Own(NamedTuple):
+            def divergence(family, value, mean, step):
+                return FACTOR * step * step
+
+        print(fastrbhc.dissimilarity([[0.0]], [[2.0]], Own()))
+    """
+    assert float(printed(code.replace("FACTOR", "1.0"), cache=tmp_path)) == 2.0
+    assert float(printed(code.replace("FACTOR", "3.0"), cache=tmp_path)) == 6.0
+
+
+def test_without_any_cache_directory_there_is_a_hint(monkeypatch):
+    def no_directory(function):
+        raise RuntimeError("no locator available")
+
+    monkeypatch.setattr(_jit, "_ContentCache", no_directory)
+    monkeypatch.setattr(_jit, "_WARNED", [])
+    monkeypatch.setattr(config, "DISABLE_JIT", 0)
+    with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR"):
+        double = _jit.kernel(lambda x: 2 * x)
+    assert double(21) == 42
+
+
+def test_full_disk_is_not_fatal(monkeypatch, tmp_path):
+    def no_space(self, sig, data):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(config, "DISABLE_JIT", 0)
+    monkeypatch.setattr(_jit.FunctionCache, "save_overload", no_space)
+    monkeypatch.setattr(_jit, "_WARNED", [])
+    triple = _jit.kernel(lambda x: 3 * x)
+    with pytest.warns(RuntimeWarning, match="no space left"):
+        assert triple(14) == 42
+
+
+def test_several_python_threads_at_once():
+    X = np.random.default_rng(0).normal(size=(1500, 10))
+    reference = fastrbhc.linkage(X, "ward", n_jobs=1)
+    with ThreadPoolExecutor(4) as pool:
+        trees = list(pool.map(lambda _: fastrbhc.linkage(X, "ward", n_jobs=2), range(4)))
+    for tree in trees:
+        np.testing.assert_array_equal(tree.merges, reference.merges)
+        np.testing.assert_array_equal(tree.heights, reference.heights)
+
+
+@pytest.mark.parametrize("algorithm", ["greedy", "nn_chain"])
+def test_interrupt_stops_long_work_and_leaves_python_healthy(tmp_path, algorithm):
+    # Left alone, this would run for hours.
+    code = f"""
+        import warnings
+        import numpy as np
+        import fastrbhc
+        warnings.simplefilter("ignore")
+        X = np.random.default_rng(0).normal(size=(150_000, 30))
+        small = fastrbhc.linkage(X[:100], "ward", algorithm="{algorithm}")
+        print("started", flush=True)
+        try:
+            fastrbhc.linkage(X, "ward", algorithm="{algorithm}")
+        except KeyboardInterrupt:
+            again = fastrbhc.linkage(X[:100], "ward", algorithm="{algorithm}")
+            print("same" if (again.heights == small.heights).all() else "different")
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "started\n"
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(timeout=2)  # well inside the work
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert output == "same\n"
+    assert process.returncode == 0
