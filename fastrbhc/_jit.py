@@ -60,8 +60,10 @@ class _ContentCache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)
-        except Exception as error:  # a damaged file may raise anything: compile instead
+        except Exception as error:  # a damaged file may raise anything: start it anew
             _warn_once(f"a damaged kernel cache was passed over ({error!r})")
+            with contextlib.suppress(OSError):
+                self.flush()
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:

@@ -14,7 +14,7 @@ from fastrbhc.families import Family
 
 # Squares of differences, times the total weight and summed over columns, have to stay finite.
 _LARGEST = 1e120
-_HEAVIEST = 1e50
+_LIGHTEST, _HEAVIEST = 1e-50, 1e50
 
 
 def check_rows(X: ArrayLike, family: Family, *, min_rows: int = 2, name: str = "X") -> Any:
@@ -102,6 +102,7 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64
         (~np.isfinite(weights), "not finite"),
         (weights < 0.0, "negative"),
         (weights > _HEAVIEST, f"larger than {_HEAVIEST:g}"),
+        ((weights > 0.0) & (weights < _LIGHTEST), f"smaller than {_LIGHTEST:g} and not 0"),
     ):
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
