@@ -55,7 +55,8 @@ class _ContentCache(FunctionCache):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        self._cache_file._source_stamp = _fingerprint()
+        own_file = self._cache_file._source_stamp
+        self._cache_file._source_stamp = (_fingerprint(), own_file)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:

@@ -30,7 +30,7 @@ def clusters_of_points(geometry: Any, points: Observations) -> Clusters:
 def clusters_of_groups(
     geometry: Any, rows: Observations, labels: NDArray[np.int64], n_groups: int
 ) -> Clusters:
-    """One slot for every group of rows; each group has at least one row of positive weight."""
+    """One slot for every group of rows; a group without weight leaves its slot free."""
     n, n_features = rows.means.shape
     clusters = _empty_clusters(geometry, n_groups, n_features)
     weights = np.ones(n) if rows.weights is None else rows.weights
@@ -40,6 +40,7 @@ def clusters_of_groups(
         _add_scatter(clusters, rows.means, residuals, weights, labels)
     _set_frame(clusters)
     _refresh(geometry, clusters, n_groups, new_scratch(geometry, n_features))
+    clusters.weights[clusters.weights == 0.0] = np.nan
     return clusters
 
 

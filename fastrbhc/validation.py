@@ -84,6 +84,7 @@ def check_values(
                 f"row {empty[0]}. The family {family.name!r} needs a positive total in every "
                 "row: drop such rows."
             )
+    family.check_rows(values)
     return values
 
 
@@ -93,6 +94,8 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64
         return None
     if isinstance(sample_weight, numbers.Real):
         sample_weight = np.full(n, float(sample_weight))
+    if np.iscomplexobj(sample_weight):
+        raise TypeError("sample_weight has to hold real numbers, got complex ones")
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (n,):
         raise ValueError(

@@ -28,6 +28,8 @@ Methods of a separable family, the first two run inside kernels:
     Mean statistics and weights of the rows. Optional: the rows themselves, of weight 1.
 ``check()``
     Raises ValueError for parameters outside their range. Optional.
+``check_rows(X)``
+    Raises ValueError, or warns, where the parameters do not fit the rows. Optional.
 
 A family that is not separable writes ``geometry(n_features)`` instead, a record with the
 methods that ``fastrbhc.geometry`` lists.
@@ -77,6 +79,7 @@ class Family(Protocol):
     @property
     def domain(self) -> Domain: ...
     def check(self) -> None: ...
+    def check_rows(self, X: NDArray[np.float64]) -> None: ...
     def observe(self, X: NDArray[np.float64]) -> Observations: ...
     def smoothing_map(self, n_features: int) -> Smoothing: ...
     def geometry(self, n_features: int) -> Any: ...
@@ -131,14 +134,15 @@ def _rows_as_they_are(self: Any, X: NDArray[np.float64]) -> Observations:
     return Observations(X)
 
 
-def _no_check(self: Any) -> None:
-    """Any parameter will do."""
+def _no_check(self: Any, X: Any = None) -> None:
+    """Any parameters and any rows of the domain will do."""
 
 
 _DEFAULTS = {
     "smoothing_map": _no_smoothing,
     "observe": _rows_as_they_are,
     "check": _no_check,
+    "check_rows": _no_check,
     "geometry": separable_geometry,
 }
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fastrbhc._jit import kernel
 from fastrbhc.families._interface import Domain, family
@@ -15,6 +19,9 @@ from fastrbhc.geometry import (
     difference,
     merge_means,
 )
+
+# Variance over smoothing: beyond these, small clusters keep fewer than 7 digits, and none.
+_DOUBTFUL, _HOPELESS = 1e9, 1e15
 
 
 @family("gaussian", separable=False, reducible=False, domain=Domain())
@@ -32,8 +39,9 @@ class Gaussian(NamedTuple):
     smoothing : float, default=0.01
         ε, added to the covariance (the paper's φ₁: a shift along the identity, which stays
         inside the cone of covariances). It is in the squared unit of the data, so scale the
-        columns first: where their variance exceeds the smoothing by a factor of 10⁷ and more, the
-        determinants of small clusters lose digits.
+        columns first: clusters of fewer rows than columns lose a digit for every factor of 10 by
+        which their variance exceeds the smoothing (10⁴ leaves 12 of 16). A warning tells when
+        fewer than 7 are left.
 
     Examples
     --------
@@ -49,6 +57,28 @@ class Gaussian(NamedTuple):
             raise ValueError(
                 f"smoothing has to be positive and finite, got {self.smoothing}: "
                 "without it a single point has no covariance"
+            )
+
+    def check_rows(self, X: NDArray[np.float64]) -> None:
+        # A cluster of few rows is flat in some direction, where only the smoothing is left. The
+        # rounding of its scatter, about 2⁻⁵² of its largest variance, hides there.
+        widths = X.max(axis=0) - X.min(axis=0)
+        column = int(np.argmax(widths))
+        excess = (0.5 * widths[column]) ** 2 / self.smoothing
+        advice = (
+            f"Column {column} is {widths[column]:.3g} wide, and its variance may exceed the "
+            f"smoothing {self.smoothing:g} by the factor {excess:.1g}. Scale the columns first (for "
+            "instance with sklearn.preprocessing.StandardScaler) or choose a larger smoothing."
+        )
+        if excess > _HOPELESS:
+            raise ValueError(f"the determinants of small clusters cannot be told from 0. {advice}")
+        if excess > _DOUBTFUL:
+            digits = int(-math.log10(excess * 2.0**-52))
+            warnings.warn(
+                f"dissimilarities of small clusters will have about {digits} correct digits. "
+                f"{advice}",
+                UserWarning,
+                stacklevel=5,
             )
 
     def smoothing_map(self, n_features: int) -> Smoothing:
@@ -130,6 +160,9 @@ def _of_shapes(geometry, clusters, i, j, weight, product, cutoff, work):
     n_features = clusters.means.shape[0]
     w0, w1 = clusters.weights[i], clusters.weights[j]
     log_det, magnitude, mahalanobis, value = 0.0, 0.0, 0.0, 0.0
+    # Pivots may be off by the rounding of the largest variance, which is much to a small pivot.
+    spread = w0 * clusters.cached[i, n_features] + w1 * clusters.cached[j, n_features]
+    doubt = 1e-12 + 1e-15 * n_features * (spread / weight) / geometry.ridge
     entry = 0
     for k in range(n_features):
         solution = difference(clusters, i, j, k)
@@ -155,7 +188,7 @@ def _of_shapes(geometry, clusters, i, j, weight, product, cutoff, work):
         own = w0 * clusters.cached[i, k] + w1 * clusters.cached[j, k]
         bracket = max(weight * log_det - own, 0.0)
         value = 0.5 * (bracket + weight * math.log1p(weight * product * mahalanobis))
-        if k + 1 < n_features and value * ROUNDING - 1e-12 * weight * magnitude > cutoff:
+        if k + 1 < n_features and value * ROUNDING - doubt * weight * (1.0 + magnitude) > cutoff:
             return value
     return value
 
