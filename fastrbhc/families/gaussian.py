@@ -20,8 +20,8 @@ from fastrbhc.geometry import (
     merge_means,
 )
 
-# Variance over smoothing: beyond these, small clusters keep fewer than 7 digits, and none.
-_DOUBTFUL, _HOPELESS = 1e9, 1e15
+# Variance over smoothing: beyond these, small clusters keep fewer than 7 digits, or than 3.
+_DOUBTFUL, _HOPELESS = 1e9, 1e13
 
 
 @family("gaussian", separable=False, reducible=False, domain=Domain())
@@ -67,8 +67,8 @@ class Gaussian(NamedTuple):
         excess = (0.5 * widths[column]) ** 2 / self.smoothing
         advice = (
             f"Column {column} is {widths[column]:.3g} wide, and its variance may exceed the "
-            f"smoothing {self.smoothing:g} by the factor {excess:.1g}. Scale the columns first (for "
-            "instance with sklearn.preprocessing.StandardScaler) or choose a larger smoothing."
+            f"smoothing {self.smoothing:g} by the factor {excess:.1g}. Scale the columns first "
+            "(sklearn.preprocessing.StandardScaler does) or choose a larger smoothing."
         )
         if excess > _HOPELESS:
             raise ValueError(f"the determinants of small clusters cannot be told from 0. {advice}")
