@@ -1,0 +1,283 @@
+"""The command ``fastrbhc``: cluster a table, or see a demonstration.
+
+Everything heavy is imported inside the commands.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+
+from fastrbhc import __version__
+
+if TYPE_CHECKING:
+    from fastrbhc.families import Family
+    from fastrbhc.tables import Table
+
+_SIZES_SHOWN = 10
+_GUESS = 8
+_COLUMN = "Columns are given by name, or by position in the file counted from 1."
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments, without the name of the program; by default those of the process.
+
+    Returns
+    -------
+    int
+        Exit code: 0, 2 for a mistake in the input, 130 when interrupted.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from fastrbhc.cli import main
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "table.csv"
+    >>> _ = path.write_text("x,y\\n0,0\\n1,0\\n9,9\\n9,8\\n")
+    >>> main(["cluster", str(path), "--family", "ward", "--clusters", "5"])
+    2
+    """
+    arguments = _parser().parse_args(argv)
+    try:
+        with _warnings_as_lines():
+            arguments.run(arguments)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        named = error.filename is not None and error.strerror is not None
+        return _fail(f"{error.filename}: {error.strerror}" if named else str(error))
+    except (ValueError, TypeError) as error:
+        return _fail(str(error))
+    except MemoryError as error:
+        return _fail(f"not enough memory. {error}")
+    return 0
+
+
+def _fail(message: str) -> int:
+    print(f"fastrbhc: error: {' '.join(message.split())}", file=sys.stderr)
+    return 2
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        print(f"fastrbhc: warning: {message}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", UserWarning)
+        warnings.simplefilter("always", RuntimeWarning)
+        warnings.showwarning = show
+        yield
+
+
+class _Parser(argparse.ArgumentParser):
+    """Errors in one line, like all others."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(_fail(f"{message}. See {self.prog} --help"))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="fastrbhc",
+        description="Relaxed Bayesian hierarchical clustering with exponential families.",
+    )
+    parser.add_argument("--version", action="version", version=f"fastrbhc {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_cluster(commands.add_parser)
+    _add_demo(commands.add_parser)
+    return parser
+
+
+def _add_cluster(add: Callable[..., argparse.ArgumentParser]) -> None:
+    command = add(
+        "cluster",
+        help="cluster the rows of a table",
+        description="Cluster the rows of a table and print how many clusters there are. " + _COLUMN,
+        epilog="Example: fastrbhc cluster counts.csv --family poisson --guess 10 "
+        "--id name --labels labels.csv",
+    )
+    option = command.add_argument
+    option("file", metavar="FILE", help=".csv, .tsv or other text, .npy, .npz or .parquet")
+    option(
+        "--family",
+        default="gaussian",
+        help="gaussian (the default), ward, poisson, multinomial, bernoulli, exponential",
+    )
+    stop = command.add_mutually_exclusive_group()
+    stop.add_argument(
+        "--threshold", type=float, metavar="LAMBDA", help="merge while the dissimilarity is below"
+    )
+    stop.add_argument("--clusters", type=int, metavar="K", help="the number of clusters")
+    stop.add_argument(
+        "--guess",
+        type=int,  # no default here: `--guess 8 --clusters 2` would pass unnoticed
+        metavar="K",
+        help="a rough guess at the number of clusters, from which the k-means heuristic "
+        f"finds a threshold (the default, with {_GUESS})",
+    )
+    option("--algorithm", default="auto", help="auto (the default), greedy or nn_chain")
+    option("--id", metavar="COLUMN", help="the column that names the rows")
+    option("--weights", metavar="COLUMN", help="the column with the weights of the rows")
+    option(
+        "--drop",
+        metavar="COLUMN",
+        action="append",
+        default=[],
+        help="a column to leave out; may be given several times",
+    )
+    option("--smoothing", type=float, metavar="VALUE", help="smoothing of a family that has it")
+    option("--variance", type=float, metavar="VALUE", help="variance of a family that has it")
+    option("--seed", type=int, default=0, help="seed of the heuristic (default 0)")
+    option("--jobs", type=int, metavar="N", help="number of threads; -1 for all cores")
+    option("--progress", action="store_true", help="show a progress bar")
+    option("--labels", metavar="OUT.csv", help="write the cluster of every row, as id,cluster")
+    option("--tree", metavar="OUT.npy", help="write the whole tree, as a linkage matrix for SciPy")
+    command.set_defaults(run=_cluster)
+
+
+def _add_demo(add: Callable[..., argparse.ArgumentParser]) -> None:
+    command = add(
+        "demo",
+        help="cluster handwritten digits that come with the package",
+        description="Cluster 1,500 handwritten digits that come with the package, compare with "
+        "the truth and draw a picture.",
+    )
+    command.add_argument(
+        "--output",
+        default="fastrbhc-demo.png",
+        metavar="PICTURE",
+        help="where to write the picture (default fastrbhc-demo.png)",
+    )
+    command.set_defaults(run=_demo)
+
+
+def _demo(arguments: argparse.Namespace) -> None:
+    _check_writable(arguments.output)
+    from fastrbhc.demo import run
+
+    run(arguments.output)
+
+
+def _cluster(arguments: argparse.Namespace) -> None:
+    outputs = [path for path in (arguments.labels, arguments.tree) if path is not None]
+    for path in outputs:
+        _check_writable(path)
+    from fastrbhc import RBHC
+    from fastrbhc.tables import read_table
+    from fastrbhc.validation import check_values
+
+    family = _family(arguments.family, smoothing=arguments.smoothing, variance=arguments.variance)
+    table = read_table(arguments.file, arguments.id, weights=arguments.weights, drop=arguments.drop)
+    name = Path(arguments.file).name
+    if len(table.values) < 2:
+        raise ValueError(f"{name} has {len(table.values)} rows: at least 2 are needed")
+    check_values(table.values, family, table.columns, name)  # with names of columns in messages
+    guess = _GUESS if arguments.guess is None else arguments.guess
+    start = time.perf_counter()
+    model = RBHC(
+        family,
+        threshold="kmeans" if arguments.threshold is None else arguments.threshold,
+        n_clusters=arguments.clusters,
+        n_clusters_guess=guess,
+        algorithm=arguments.algorithm,
+        compute_full_tree=arguments.tree is not None,
+        n_jobs=arguments.jobs,
+        progress=arguments.progress,
+        random_state=arguments.seed,
+    ).fit(table.values, sample_weight=table.weights)
+    seconds = time.perf_counter() - start
+    _summarise(name, table, family, model, arguments)
+    print(f"{seconds:.2f} s")
+    if arguments.labels is not None:
+        _write_labels(arguments.labels, table.ids, model.labels_)
+    if arguments.tree is not None:
+        import numpy as np
+
+        linkage_matrix = model.dendrogram_.to_scipy()
+        with open(arguments.tree, "wb") as file:
+            np.save(file, linkage_matrix)
+    if outputs:
+        print(f"wrote {' and '.join(outputs)}")
+
+
+def _family(name: str, **parameters: float | None) -> Family:
+    from fastrbhc.families import as_family
+
+    family: Any = as_family(name)
+    given = {key: value for key, value in parameters.items() if value is not None}
+    for key in given:
+        if key not in family._fields:
+            raise ValueError(
+                f"the family {family.name!r} has no {key}; it has {', '.join(family._fields)}"
+            )
+    return as_family(family._replace(**given))
+
+
+def _summarise(
+    name: str, table: Table, family: Any, model: Any, arguments: argparse.Namespace
+) -> None:
+    import numpy as np
+
+    n, d = table.values.shape
+    weighted = f", weighted by {arguments.weights}" if table.weights is not None else ""
+    print(f"{name}: {n:,} rows, {d:,} columns{weighted}")
+    parameters = ", ".join(f"{key} {value}" for key, value in family._asdict().items())
+    print(f"family {family.name}" + (f" ({parameters})" if parameters else ""))
+    if arguments.threshold is not None:
+        origin = "as given"
+    elif arguments.clusters is not None:
+        origin = "the first merge not made"
+    else:
+        origin = f"k-means heuristic with guess {model.n_clusters_guess}, seed {arguments.seed}"
+    print(f"lambda {model.threshold_:.6g} ({origin})")
+    sizes = np.bincount(model.labels_)
+    shown = ", ".join(f"{size:,}" for size in sizes[:_SIZES_SHOWN])
+    more = f", ... ({len(sizes) - _SIZES_SHOWN:,} more)" if len(sizes) > _SIZES_SHOWN else ""
+    noun = "cluster" if len(sizes) == 1 else "clusters"
+    print(f"{len(sizes):,} {noun}; rows in each: {shown}{more}")
+
+
+def _write_labels(path: str, ids: list[str] | None, labels: Any) -> None:
+    names = range(len(labels)) if ids is None else ids
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["id", "cluster"])
+        writer.writerows(zip(names, labels.tolist(), strict=True))
+
+
+def _check_writable(path: str) -> None:
+    """Before the work, not after it."""
+    target = Path(path)
+    if target.is_dir():
+        raise ValueError(f"{path} is a directory: give the name of a file to write")
+    if not target.absolute().parent.is_dir():
+        raise ValueError(f"there is no directory {target.parent} to write {target.name} to")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

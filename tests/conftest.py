@@ -1,0 +1,24 @@
+"""Settings for every test: repeatable Hypothesis runs, and the marker of the small tests."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+_COMMON = {
+    "derandomize": True,
+    "deadline": None,  # the first example may compile
+    "database": None,
+    "suppress_health_check": [HealthCheck.too_slow],
+}
+settings.register_profile("compiled", max_examples=25, **_COMMON)
+settings.register_profile("interpreted", max_examples=4, **_COMMON)
+settings.register_profile("thorough", max_examples=500, **_COMMON)
+
+_INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+settings.load_profile("interpreted" if _INTERPRETED else "compiled")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "fast: small enough to run with NUMBA_DISABLE_JIT=1")

@@ -1,0 +1,202 @@
+"""Textbook twins of the package in plain NumPy, written from the definition.
+
+For a group c of weighted rows, f(c) = n·φ(t̄) with n the weight and t̄ the mean statistic, and
+
+    d(a, b) = f(a) + f(b) − f(a∪b).
+
+Nothing here is clever: clusters are lists of rows, and every statistic is computed afresh.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+TRANSLATION_INVARIANT = {"spherical_gaussian", "gaussian"}
+
+
+def _spherical_gaussian(rows, weights):
+    mean = np.average(rows, axis=0, weights=weights)
+    terms = mean**2 / 2.0
+    return weights.sum(), terms.sum(), np.average((rows**2).sum(axis=1), weights=weights)
+
+
+def _gaussian(rows, weights):
+    mean = np.average(rows, axis=0, weights=weights)
+    steps = rows - mean
+    covariance = (weights / weights.sum() * steps.T) @ steps + 0.01 * np.eye(rows.shape[1])
+    phi = -0.5 * np.linalg.slogdet(covariance)[1]
+    # A determinant is as uncertain as its matrix is ill-conditioned.
+    return weights.sum(), phi, abs(phi) + np.linalg.cond(covariance)
+
+
+def _poisson(rows, weights):
+    mean = np.average(rows, axis=0, weights=weights) + 0.01
+    return weights.sum(), (mean * np.log(mean) - mean).sum(), _size(mean * np.log(mean), mean)
+
+
+def _multinomial(rows, weights):
+    totals = weights * rows.sum(axis=1)
+    share = np.average(rows / rows.sum(axis=1, keepdims=True), axis=0, weights=totals)
+    share = 0.9 * share + 0.1 / rows.shape[1]
+    return totals.sum(), (share * np.log(share)).sum(), _size(share * np.log(share))
+
+
+def _bernoulli(rows, weights):
+    share = 0.9 * np.average(rows, axis=0, weights=weights) + 0.05
+    yes, no = share * np.log(share), (1.0 - share) * np.log(1.0 - share)
+    return weights.sum(), (yes + no).sum(), _size(yes, no)
+
+
+def _exponential(rows, weights):
+    logs = np.log(np.average(rows, axis=0, weights=weights))
+    return weights.sum(), -logs.sum(), _size(logs) + logs.size
+
+
+def _size(*terms):
+    return sum(np.abs(term).sum() for term in terms)
+
+
+# For a group: its weight, φ at its mean, and the magnitude of the numbers that φ came from.
+FAMILIES = {
+    "spherical_gaussian": _spherical_gaussian,
+    "gaussian": _gaussian,
+    "poisson": _poisson,
+    "multinomial": _multinomial,
+    "bernoulli": _bernoulli,
+    "exponential": _exponential,
+}
+
+
+def dissimilarity_and_magnitude(rows0, weights0, rows1, weights1, family):
+    """d, and the size of the terms it is a difference of, by which its rounding is judged."""
+    rows = np.concatenate([rows0, rows1])
+    weights = np.concatenate([weights0, weights1])
+    if family in TRANSLATION_INVARIANT:
+        centre = np.average(rows, axis=0, weights=weights)
+        rows0, rows1, rows = rows0 - centre, rows1 - centre, rows - centre
+    groups = [(rows0, weights0), (rows1, weights1), (rows, weights)]
+    (n0, phi0, size0), (n1, phi1, size1), (n, phi, size) = (FAMILIES[family](*g) for g in groups)
+    return n0 * phi0 + n1 * phi1 - n * phi, n0 * size0 + n1 * size1 + n * size
+
+
+def dissimilarity(rows0, weights0, rows1, weights1, family):
+    """d(a, b) = f(a) + f(b) − f(a∪b)."""
+    return dissimilarity_and_magnitude(rows0, weights0, rows1, weights1, family)[0]
+
+
+class _Groups:
+    """The clusters alive, as lists of rows under SciPy's node numbers."""
+
+    def __init__(self, X, weights, family):
+        self.X = np.asarray(X, float)
+        self.weights = np.ones(len(X)) if weights is None else np.asarray(weights, float)
+        self.family = family
+        self.alive = {i: [i] for i in range(len(X))}
+        self.merges, self.heights = [], []
+
+    def d(self, a, b):
+        parts = [(self.X[m], self.weights[m]) for m in (self.alive[a], self.alive[b])]
+        return dissimilarity(*parts[0], *parts[1], self.family)
+
+    def merge(self, a, b, height):
+        node = len(self.X) + len(self.merges)
+        self.merges.append(sorted((a, b)))
+        self.heights.append(height)
+        self.alive[node] = self.alive.pop(a) + self.alive.pop(b)
+        return node
+
+    def result(self):
+        return np.array(self.merges, np.int64).reshape(-1, 2), np.array(self.heights)
+
+
+def greedy(X, weights, family, threshold=np.inf):
+    """Merge the nearest of all pairs while it is nearer than the threshold (Algorithm 1)."""
+    groups = _Groups(X, weights, family)
+    known = {pair: groups.d(*pair) for pair in itertools.combinations(groups.alive, 2)}
+    while known:
+        (a, b), height = min(known.items(), key=lambda item: item[1])
+        if height >= threshold:
+            break
+        node = groups.merge(a, b, height)
+        known = {pair: d for pair, d in known.items() if not {a, b} & set(pair)}
+        known |= {(x, node): groups.d(x, node) for x in groups.alive if x != node}
+    return groups.result()
+
+
+def nn_chain(X, weights, family, threshold=np.inf):
+    """Follow nearest neighbours until two are each other's, and merge those (Algorithm 2).
+
+    After a merge the chain starts anew, so that no link is ever out of date. A cluster without
+    a neighbour below the threshold is set aside.
+    """
+    groups = _Groups(X, weights, family)
+    finished, chain = set(), []
+    while len(active := [x for x in groups.alive if x not in finished]) > 1:
+        chain = chain or [active[0]]
+        end = chain[-1]
+        height, nearest = min((groups.d(end, x), x) for x in active if x != end)
+        if height >= threshold:
+            finished.add(end)
+            chain = []
+        elif len(chain) > 1 and height >= groups.d(end, chain[-2]):
+            groups.merge(end, chain[-2], height)
+            chain = []
+        else:
+            chain.append(nearest)
+    return groups.result()
+
+
+def greedy_by_matrix(X, family):
+    """Algorithm 1 as it is usually written, on a full matrix; quick enough for hundreds of rows."""
+    X = np.asarray(X, float)
+    n, d = X.shape
+    weights, sums, products = np.ones(n), X.copy(), np.einsum("ij,ik->ijk", X, X)
+    if family == "multinomial":
+        weights = X.sum(axis=1)
+
+    def cost(weights, sums, products):
+        """f of every cluster at once, from its weight, sum of rows and sum of their squares."""
+        mean = sums / weights[:, None]
+        if family == "gaussian":
+            covariance = products / weights[:, None, None] - np.einsum("ij,ik->ijk", mean, mean)
+            return -0.5 * weights * np.linalg.slogdet(covariance + 0.01 * np.eye(d))[1]
+        return weights * _PHI[family](mean).sum(axis=1)
+
+    def row(i):
+        union = weights[i] + weights, sums[i] + sums, products[i] + products
+        d = costs[i] + costs - cost(*union)
+        d[~alive] = np.inf
+        d[i] = np.inf
+        return d
+
+    alive, nodes = np.ones(n, bool), np.arange(n)
+    costs = cost(weights, sums, products)
+    matrix = np.array([row(i) for i in range(n)])
+    merges, heights = [], []
+    for step in range(n - 1):
+        i, j = divmod(int(np.argmin(matrix)), n)
+        merges.append(sorted((int(nodes[i]), int(nodes[j]))))
+        heights.append(matrix[i, j])
+        for statistic in (weights, sums, products):
+            statistic[i] += statistic[j]
+        costs[i] = cost(weights[[i]], sums[[i]], products[[i]])[0]
+        alive[j], nodes[i] = False, n + step
+        matrix[j], matrix[:, j] = np.inf, np.inf
+        matrix[i] = matrix[:, i] = row(i)
+    return np.array(merges), np.array(heights)
+
+
+# φ of many means at once, one value a column.
+_PHI = {
+    "spherical_gaussian": lambda x: x**2 / 2.0,
+    "poisson": lambda x: (x + 0.01) * np.log(x + 0.01) - (x + 0.01),
+    "multinomial": lambda x: _x_log_x(0.9 * x + 0.1 / x.shape[1]),
+    "bernoulli": lambda x: _x_log_x(0.9 * x + 0.05) + _x_log_x(0.95 - 0.9 * x),
+    "exponential": lambda x: -np.log(x),
+}
+
+
+def _x_log_x(x):
+    return x * np.log(x)

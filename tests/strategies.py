@@ -1,0 +1,133 @@
+"""Data sets that a family takes, drawn by Hypothesis.
+
+What a family takes is read from its domain, so that a new family is tested as it comes. Values
+that should have no ties come from a seeded generator: Hypothesis picks the seed and the shape.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from fastrbhc.families import as_family, registered
+
+FAMILIES = sorted(
+    {cls.name for cls in registered().values() if cls.__module__.startswith("fastrbhc.")}
+)
+REDUCIBLE = [name for name in FAMILIES if as_family(name).reducible]
+ON_THE_WHOLE_LINE = [name for name in FAMILIES if np.isinf(as_family(name).domain.lower)]
+
+
+class Data(NamedTuple):
+    X: np.ndarray
+    weights: np.ndarray | None = None
+
+
+def fit_to_domain(Z, family):
+    """Move numbers, most of them between −3 and 3, into the domain of a family."""
+    domain = as_family(family).domain
+    Z = np.asarray(Z, float)
+    if np.isfinite(domain.lower) and np.isfinite(domain.upper):
+        width = domain.upper - domain.lower
+        return domain.lower + width * (0.5 + 0.5 * Z / max(3.0, np.abs(Z).max()))
+    if np.isfinite(domain.lower):
+        return domain.lower + np.exp(Z)
+    return Z
+
+
+def continuous_rows(family, n, d, seed):
+    """n rows without ties, in three loose groups."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(scale=1.2, size=(3, d))
+    return fit_to_domain(centres[rng.integers(3, size=n)] + 0.5 * rng.normal(size=(n, d)), family)
+
+
+def gridded_rows(counts, family):
+    """Small whole numbers as values of the domain; equal counts stay equal."""
+    domain = as_family(family).domain
+    counts = np.array(counts, float)
+    if not domain.includes_lower:
+        counts += 1.0
+    if np.isfinite(domain.upper):
+        return domain.lower + (domain.upper - domain.lower) * np.minimum(counts / 3.0, 1.0)
+    if domain.needs_positive_total:
+        counts[counts.sum(axis=1) == 0.0, 0] = 1.0
+    return counts + (domain.lower if np.isfinite(domain.lower) else -1.0)
+
+
+_shapes = st.tuples(st.integers(2, 25), st.integers(1, 4))
+_seeds = st.integers(0, 2**32 - 1)
+
+
+@st.composite
+def continuous(draw, family):
+    (n, d), seed = draw(_shapes), draw(_seeds)
+    if as_family(family).domain.needs_positive_total:
+        d = max(d, 2)  # the proportions of a single column are all the same
+    return Data(continuous_rows(family, n, d, seed))
+
+
+@st.composite
+def gridded(draw, family):
+    shape = draw(_shapes)
+    counts = draw(hnp.arrays(np.int64, shape, elements=st.integers(0, 3)))
+    return Data(gridded_rows(counts, family))
+
+
+@st.composite
+def repeated(draw, family):
+    X = draw(st.one_of(continuous(family), gridded(family))).X
+    rows = draw(st.lists(st.integers(0, len(X) - 1), min_size=2, max_size=25))
+    return Data(X[rows])
+
+
+@st.composite
+def with_outlier(draw, family):
+    X = draw(continuous(family)).X.copy()
+    domain = as_family(family).domain
+    X[0] = domain.upper if np.isfinite(domain.upper) else 1e4 * np.abs(X).max()
+    return Data(X)
+
+
+@st.composite
+def collinear(draw, family):
+    (n, d), rng = draw(_shapes), np.random.default_rng(draw(_seeds))
+    Z = rng.uniform(-1.0, 1.0, size=(n, 1)) * rng.uniform(0.2, 1.0, size=d)
+    domain = as_family(family).domain
+    if np.isfinite(domain.upper):
+        return Data(domain.lower + (domain.upper - domain.lower) * (0.5 + 0.5 * Z))
+    return Data(Z + (domain.lower + 2.0 if np.isfinite(domain.lower) else 0.0))
+
+
+@st.composite
+def scaled(draw, family):
+    """The same data in units from 1e-100 to 1e100, where the domain has no natural unit."""
+    X = draw(continuous(family)).X
+    bounded = np.isfinite(as_family(family).domain.upper)
+    # A full covariance is singular to working precision once its smoothing is so small against it.
+    largest = 3 if family == "gaussian" else 100
+    exponent = draw(st.integers(-100, 0 if bounded else largest))
+    return Data(X * 10.0**exponent)
+
+
+@st.composite
+def weighted(draw, family):
+    X = draw(st.one_of(continuous(family), gridded(family), repeated(family))).X
+    whole = st.integers(1, 5).map(float)
+    real = st.floats(0.01, 100.0)
+    weights = draw(hnp.arrays(np.float64, len(X), elements=st.one_of(whole, real)))
+    return Data(X, weights)
+
+
+def data_sets(family):
+    """Any of the above."""
+    kinds = (continuous, gridded, repeated, with_outlier, collinear, scaled, weighted)
+    return st.one_of(*(kind(family) for kind in kinds))
+
+
+def tied_data_sets(family):
+    """Data in which many pairs are equally near."""
+    return st.one_of(gridded(family), repeated(family))

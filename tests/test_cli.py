@@ -1,0 +1,239 @@
+"""The command line, run as a person would run it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.cluster.hierarchy import fcluster, is_valid_linkage
+
+import fastrbhc
+from fastrbhc import cli
+from fastrbhc.datasets import load_digit_counts
+
+
+def two_heaps():
+    rng = np.random.default_rng(0)
+    return np.concatenate([rng.poisson(4, (30, 3)), rng.poisson(40, (20, 3))])
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "counts.csv"
+    rows = [f"row{i},{a},{b},{c},2" for i, (a, b, c) in enumerate(two_heaps().tolist())]
+    path.write_text("\n".join(["name,a,b,c,copies", *rows]) + "\n")
+    return path
+
+
+@pytest.fixture
+def plain(tmp_path):
+    path = tmp_path / "plain.csv"
+    np.savetxt(path, two_heaps(), delimiter=",", fmt="%d")
+    return path
+
+
+def read_labels(path):
+    lines = path.read_text().splitlines()
+    assert lines[0] == "id,cluster"
+    ids, labels = zip(*(line.rsplit(",", 1) for line in lines[1:]), strict=True)
+    return list(ids), [int(label) for label in labels]
+
+
+def failure(capsys, *arguments):
+    """The one line that a mistake prints."""
+    try:
+        code = cli.main([str(argument) for argument in arguments])
+    except SystemExit as stop:
+        code = stop.code
+    out, err = capsys.readouterr()
+    assert code == 2
+    assert out == ""
+    assert err.startswith("fastrbhc: error: ")
+    assert err.count("\n") == 1
+    return err
+
+
+def test_labels_and_tree_of_a_table_with_names_and_weights(table, tmp_path, capsys):
+    labels_path, tree_path = tmp_path / "labels.csv", tmp_path / "tree.npy"
+    columns = ["--id", "name", "--weights", "copies"]
+    outputs = ["--labels", str(labels_path), "--tree", str(tree_path)]
+    arguments = ["cluster", str(table), "--family", "poisson", "--guess", "2"]
+    code = cli.main([*arguments, *columns, *outputs])
+    out = capsys.readouterr().out
+    assert code == 0
+    assert "counts.csv: 50 rows, 3 columns, weighted by copies" in out
+    assert "family poisson (smoothing 0.01)" in out
+    assert "k-means heuristic with guess 2, seed 0" in out
+    assert "2 clusters; rows in each: 30, 20" in out
+    ids, labels = read_labels(labels_path)
+    assert ids == [f"row{i}" for i in range(50)]
+    assert labels == [0] * 30 + [1] * 20
+    Z = np.load(tree_path)
+    assert Z.shape == (49, 4)
+    assert is_valid_linkage(Z)
+    assert len(set(fcluster(Z, 2, "maxclust"))) == 2
+
+
+def test_the_same_as_the_estimator(plain, tmp_path, capsys):
+    labels_path = tmp_path / "labels.csv"
+    assert cli.main(["cluster", str(plain), "--family", "ward", "--labels", str(labels_path)]) == 0
+    model = fastrbhc.RBHC("ward", random_state=0).fit(two_heaps())
+    ids, labels = read_labels(labels_path)
+    assert ids == [str(i) for i in range(50)]
+    assert labels == model.labels_.tolist()
+    out = capsys.readouterr().out
+    assert f"lambda {model.threshold_:.6g} " in out
+    assert f"wrote {labels_path}" in out
+
+
+def test_the_whole_tree_is_written_though_labels_stop_at_the_threshold(plain, tmp_path, capsys):
+    tree_path = tmp_path / "tree"
+    arguments = ["cluster", str(plain), "--family", "ward", "--threshold", "20"]
+    assert cli.main([*arguments, "--tree", str(tree_path)]) == 0
+    whole = fastrbhc.linkage(two_heaps(), "ward")
+    assert np.array_equal(np.load(tree_path), whole.to_scipy())
+    n_clusters = whole.cut(20.0).max() + 1
+    assert n_clusters > 10
+    out = capsys.readouterr().out
+    assert f"{n_clusters} clusters; rows in each" in out
+    assert f"({n_clusters - 10} more)" in out
+    assert "lambda 20 (as given)" in out
+
+
+def test_inversions_are_told_in_one_line(tmp_path, capsys):
+    X, _ = load_digit_counts()
+    np.save(tmp_path / "digits.npy", X)
+    tree_path = tmp_path / "tree.npy"
+    arguments = ["cluster", str(tmp_path / "digits.npy"), "--family", "poisson"]
+    assert cli.main([*arguments, "--tree", str(tree_path)]) == 0
+    tree = fastrbhc.linkage(X, "poisson")
+    assert tree.n_inversions > 0
+    assert np.array_equal(np.load(tree_path)[:, 2], tree.levels)
+    err = capsys.readouterr().err
+    assert err.startswith("fastrbhc: warning: to_scipy raised ")
+    assert err.count("\n") == 1
+
+
+def test_number_of_clusters_other_options_and_an_array(tmp_path, capsys):
+    np.save(tmp_path / "x.npy", two_heaps())
+    arguments = ["cluster", str(tmp_path / "x.npy"), "--family", "ward", "--clusters", "1"]
+    options = ["--variance", "2", "--algorithm", "nn_chain", "--jobs", "1", "--seed", "3"]
+    assert cli.main([*arguments, *options]) == 0
+    out = capsys.readouterr().out
+    assert "1 cluster; rows in each: 50" in out
+    assert "family spherical_gaussian (variance 2.0)" in out
+
+
+def test_progress_goes_to_standard_error(plain, capsys):
+    assert cli.main(["cluster", str(plain), "--family", "ward", "--progress"]) == 0
+    out, err = capsys.readouterr()
+    assert "merging" in err
+    assert "merging" not in out
+
+
+def test_version_and_help(capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["--version"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out == f"fastrbhc {fastrbhc.__version__}\n"
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["cluster", "--help"])
+    assert stop.value.code == 0
+    assert "--threshold" in capsys.readouterr().out
+
+
+def test_a_column_of_names_that_was_not_announced(table, capsys):
+    message = failure(capsys, "cluster", table, "--family", "poisson")
+    assert "line 2, column 'name': 'row0' is not a number" in message
+    assert "--id name" in message
+
+
+def test_a_missing_value(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,2\n3,\n")
+    assert "line 3, column 'b': missing value" in failure(capsys, "cluster", path)
+
+
+def test_nan_in_an_array(tmp_path, capsys):
+    np.save(tmp_path / "x.npy", [[1.0, 2.0], [3.0, np.nan], [0.0, 1.0]])
+    message = failure(capsys, "cluster", tmp_path / "x.npy")
+    assert "x.npy contains NaN: row 1, column '2' is nan" in message
+
+
+def test_a_negative_count(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,2\n3,-4\n5,6\n")
+    message = failure(capsys, "cluster", path, "--family", "poisson")
+    assert "t.csv: row 1, column 'b' is -4" in message
+    assert "poisson" in message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--family", "poison"], "did you mean 'poisson'"),
+        (["--family", "ward", "--clusters", "51"], "more than the number of rows, 50"),
+        (["--clusters", "0"], "at least 1"),
+        (["--clusters", "two"], "invalid int value: 'two'"),
+        (["--guess", "0"], "at least 1"),
+        (["--threshold", "-1"], "at least 0"),
+        (["--threshold", "3", "--clusters", "2"], "not allowed with argument --threshold"),
+        (["--guess", "8", "--clusters", "2"], "not allowed with argument --guess"),
+        (["--family", "ward", "--smoothing", "1"], "no smoothing; it has variance"),
+        (["--family", "poisson", "--variance", "1"], "no variance; it has smoothing"),
+        (["--family", "poisson", "--smoothing", "-1"], "not negative"),
+        (["--algorithm", "magic"], "algorithm has to be one of"),
+        (["--jobs", "0"], "n_jobs has to be positive"),
+        (["--id", "name"], "has no column 'name'"),
+        (["--weights", "9"], "has no column '9'"),
+        (["--labels", "no/such/place.csv"], "there is no directory"),
+        (["--labels", "."], "is a directory"),
+        (["--colour", "red"], "unrecognized arguments: --colour red"),
+    ],
+)
+def test_mistakes_in_options(plain, capsys, arguments, message):
+    assert message in failure(capsys, "cluster", plain, *arguments)
+
+
+def test_files_that_will_not_do(tmp_path, capsys):
+    assert "there is no file" in failure(capsys, "cluster", tmp_path / "no.csv")
+    (tmp_path / "empty.csv").touch()
+    assert "is empty" in failure(capsys, "cluster", tmp_path / "empty.csv")
+    (tmp_path / "one.csv").write_text("1,2\n")
+    assert "1 rows: at least 2" in failure(capsys, "cluster", tmp_path / "one.csv")
+    assert "COMMAND" in failure(capsys)
+
+
+def test_errors_from_the_system_and_from_memory(plain, capsys, monkeypatch):
+    def stop_with(error):
+        def fail(*arguments, **options):
+            raise error
+
+        monkeypatch.setattr("fastrbhc.tables.read_table", fail)
+
+    stop_with(PermissionError(13, "Permission denied", "secret.csv"))
+    assert "secret.csv: Permission denied" in failure(capsys, "cluster", plain)
+    stop_with(MemoryError("Unable to allocate 90 GiB"))
+    assert "not enough memory. Unable to allocate" in failure(capsys, "cluster", plain)
+    stop_with(KeyboardInterrupt())
+    assert cli.main(["cluster", str(plain)]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_as_a_process(table, tmp_path):
+    command = [sys.executable, "-m", "fastrbhc", "cluster"]
+    options = ["--family", "ward", "--clusters", "2", "--id", "name", "--drop", "copies"]
+    done = subprocess.run(
+        [*command, str(table), *options, "--labels", str(tmp_path / "labels.csv")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "2 clusters; rows in each: 30, 20" in done.stdout
+    assert read_labels(tmp_path / "labels.csv")[1] == [0] * 30 + [1] * 20
+    done = subprocess.run([*command, "no.csv"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "fastrbhc: error: there is no file no.csv\n"

@@ -1,0 +1,348 @@
+"""The scikit-learn estimator."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import adjusted_rand_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+import fastrbhc
+from fastrbhc import RBHC, families
+
+NAMES = ["spherical_gaussian", "gaussian", "poisson", "multinomial", "bernoulli", "exponential"]
+
+every_family = pytest.mark.parametrize("name", NAMES)
+
+
+def draw(name, rng, n, n_features=2):
+    if name == "bernoulli":
+        return rng.uniform(size=(n, n_features))
+    if name in {"poisson", "multinomial"}:
+        return rng.poisson(5.0, (n, n_features)) + 1.0
+    return rng.gamma(2.0, 1.0, (n, n_features))
+
+
+def two_groups(rng, n=30):
+    return np.concatenate([rng.poisson(5, (n, 2)), rng.poisson(60, (n + 5, 2))])
+
+
+# scikit-learn's own checks
+
+# The tags do not claim support of the array API.
+NOT_CLAIMED = {"check_array_api_input"}
+# Feeds negative numbers although the tags say that only positive ones are taken.
+NEGATIVE_INPUT = {"check_clustering"}
+
+CHECKED = [
+    (RBHC(), NOT_CLAIMED),
+    (RBHC("ward"), NOT_CLAIMED),
+    (RBHC("poisson"), NOT_CLAIMED | NEGATIVE_INPUT),
+]
+
+
+def name_of(check):
+    return getattr(check, "func", check).__name__
+
+
+def applicable_checks():
+    for estimator, left_out in CHECKED:
+        for instance, check in estimator_checks_generator(estimator):
+            if name_of(check) not in left_out:
+                yield pytest.param(instance, check, id=f"{estimator.family}-{name_of(check)}")
+
+
+@pytest.mark.parametrize(("estimator", "check"), list(applicable_checks()))
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+# Attributes
+
+
+@every_family
+def test_attributes(name):
+    X = draw(name, np.random.default_rng(0), 40)
+    model = RBHC(name, n_clusters_guess=2, random_state=0).fit(X)
+    tree = model.dendrogram_
+    assert model.threshold_ == fastrbhc.kmeans_threshold(X, name, 2, random_state=0)
+    assert model.n_leaves_ == 40
+    assert model.n_clusters_ == tree.n_trees == len(np.unique(model.labels_))
+    np.testing.assert_array_equal(model.children_, tree.merges)
+    np.testing.assert_array_equal(model.distances_, tree.heights)
+    assert (model.distances_ < model.threshold_).all()
+    assert adjusted_rand_score(model.labels_, tree.cut(threshold=model.threshold_)) == 1.0
+    assert model.n_features_in_ == 2
+    np.testing.assert_array_equal(
+        RBHC(name, n_clusters_guess=2, random_state=0).fit_predict(X), model.labels_
+    )
+
+
+def test_clusters_are_numbered_by_weight():
+    X = two_groups(np.random.default_rng(1))
+    model = RBHC("poisson", n_clusters=2).fit(X)
+    assert model.labels_.tolist() == [1] * 30 + [0] * 35
+    weights = np.r_[np.full(30, 9.0), np.ones(35)]
+    model.fit(X, sample_weight=weights)
+    assert model.labels_.tolist() == [0] * 30 + [1] * 35
+
+
+@pytest.mark.parametrize("n_clusters", [1, 2, 7, 39, 40])
+def test_as_many_clusters_as_asked_for(n_clusters):
+    X = draw("gaussian", np.random.default_rng(2), 40)
+    model = RBHC("gaussian", n_clusters=n_clusters).fit(X)
+    assert model.n_clusters_ == n_clusters
+    assert set(model.labels_) == set(range(n_clusters))
+    assert model.dendrogram_.n_trees == 1
+    levels = model.dendrogram_.levels
+    if n_clusters == 1:
+        assert model.threshold_ == np.inf
+    else:
+        assert model.threshold_ == levels[40 - n_clusters]
+
+
+def test_as_many_clusters_as_asked_for_among_copies():
+    model = RBHC("ward", n_clusters=3).fit([[1.0], [1.0], [1.0], [2.0]])
+    assert model.n_clusters_ == len(set(model.labels_)) == 3
+
+
+def test_a_given_threshold():
+    X = np.array([[0.0], [1.0], [5.0], [7.0]])  # merges at 0.25, 1 and 15.125
+    for threshold, expected in [(0.0, 4), (0.25, 4), (0.26, 3), (1.0, 3), (2, 2), (np.inf, 1)]:
+        model = RBHC("ward", threshold=threshold).fit(X)
+        assert model.n_clusters_ == expected
+        assert model.threshold_ == threshold
+
+
+def test_compute_full_tree():
+    X = two_groups(np.random.default_rng(3))
+    stopped = RBHC("poisson", threshold=5.0).fit(X)
+    full = RBHC("poisson", threshold=5.0, compute_full_tree=True).fit(X)
+    np.testing.assert_array_equal(full.labels_, stopped.labels_)
+    assert stopped.dendrogram_.n_trees == stopped.n_clusters_ > 1
+    assert full.dendrogram_.n_trees == 1
+    assert full.n_clusters_ == stopped.n_clusters_
+
+
+@pytest.mark.parametrize(
+    ("given_parameters", "message"),
+    [
+        ({"threshold": 1.0, "n_clusters": 2}, "either threshold or n_clusters, and not both"),
+        ({"threshold": None}, "give either threshold or n_clusters"),
+        ({"threshold": "k-means"}, "threshold has to be 'kmeans' or a number, got 'k-means'"),
+        ({"threshold": -1.0}, "threshold has to be at least 0"),
+        ({"threshold": np.nan}, "threshold has to be at least 0"),
+        ({"n_clusters": 0}, "n_clusters has to be at least 1"),
+        ({"n_clusters": 4}, "n_clusters=4 is more than the number of rows, 3"),
+        ({"n_clusters_guess": 0}, "n_clusters_guess has to be at least 1"),
+        ({"multiplier": -1}, "multiplier has to be at least 1"),
+        ({"algorithm": "slink"}, "algorithm has to be one of 'auto', 'greedy', 'nn_chain'"),
+        ({"neighbors": "tree"}, "neighbors has to be one of 'auto', .*'brute'"),
+        ({"family": "gausian"}, "did you mean 'gaussian'"),
+        ({"n_jobs": 0}, "n_jobs has to be positive"),
+    ],
+    ids=str,
+)
+def test_wrong_parameters(given_parameters, message):
+    with pytest.raises(ValueError, match=message):
+        RBHC(**given_parameters).fit(np.eye(3))
+
+
+@pytest.mark.parametrize(
+    "given_parameters",
+    [{"n_clusters": 2.0}, {"n_clusters": True}, {"n_clusters_guess": "8"}, {"n_jobs": 1.5}],
+    ids=str,
+)
+def test_parameters_of_the_wrong_type(given_parameters):
+    with pytest.raises(TypeError, match=f"{next(iter(given_parameters))} has to be a whole number"):
+        RBHC(**given_parameters).fit(np.eye(3))
+
+
+# predict
+
+
+@every_family
+def test_predict_gives_the_nearest_cluster(name):
+    rng = np.random.default_rng(4)
+    X, new = draw(name, rng, 40), draw(name, rng, 25)
+    model = RBHC(name, n_clusters=4).fit(X)
+    groups = [X[model.labels_ == label] for label in range(4)]
+    reference = [
+        np.argmin([fastrbhc.dissimilarity(group, row[None], name) for group in groups])
+        for row in new
+    ]
+    np.testing.assert_array_equal(model.predict(new), reference)
+    np.testing.assert_array_equal(model.predict(new[:1]), reference[:1])
+
+
+def test_predict_minds_the_weights():
+    X, weights = np.array([[0.0], [4.0]]), np.array([1.0, 99.0])
+    model = RBHC("ward", n_clusters=2).fit(X, sample_weight=weights)
+    # Ward's cost of joining a cluster grows with its weight: ½·2.2² · ½ against ½·1.8² · 0.99
+    assert model.labels_.tolist() == [1, 0]
+    assert model.predict([[2.2], [3.9]]).tolist() == [1, 0]
+
+
+def test_predict_refuses():
+    model = RBHC("poisson", n_clusters=2)
+    with pytest.raises(NotFittedError):
+        model.predict([[1.0, 2.0]])
+    model.fit(two_groups(np.random.default_rng(5)))
+    with pytest.raises(ValueError, match="X has 1 features, but RBHC is expecting 2 features"):
+        model.predict([[1.0]])
+    with pytest.raises(ValueError, match=r"Negative values .* row 0, column 1 is -2"):
+        model.predict([[1.0, -2.0]])
+
+
+# Containers
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_data_frames(frame):
+    X = two_groups(np.random.default_rng(6))
+    data = frame({"left": X[:, 0], "right": X[:, 1]})
+    model = RBHC("poisson", n_clusters=2).fit(data)
+    reference = RBHC("poisson", n_clusters=2).fit(X)
+    assert model.feature_names_in_.tolist() == ["left", "right"]
+    np.testing.assert_array_equal(model.labels_, reference.labels_)
+    np.testing.assert_array_equal(model.predict(data), reference.predict(X))
+    turned = frame({"right": X[:, 1], "left": X[:, 0]})
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(turned)
+
+
+@pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csc_array, sparse.coo_array])
+@pytest.mark.parametrize("name", ["poisson", "multinomial", "bernoulli"])
+def test_sparse_input_is_dense_input(container, name):
+    X = (np.random.default_rng(7).random((30, 4)) < 0.4) * 1.0
+    X[:, 0] = 1.0
+    dense = RBHC(name, n_clusters=3).fit(X)
+    model = RBHC(name, n_clusters=3).fit(container(X))
+    np.testing.assert_array_equal(model.labels_, dense.labels_)
+    np.testing.assert_array_equal(model.distances_, dense.distances_)
+    np.testing.assert_array_equal(model.predict(container(X)), dense.predict(X))
+
+
+def test_sparse_input_where_zero_is_nothing_special():
+    with pytest.raises(TypeError, match=r"[Ss]parse"):
+        RBHC("ward").fit(sparse.csr_matrix(np.eye(3)))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda X: X.tolist(),
+        lambda X: X.astype(np.float32),
+        lambda X: X.astype(np.int16),
+        np.asfortranarray,
+        lambda X: X.repeat(2, axis=0)[::2],
+    ],
+    ids=["list", "float32", "int16", "fortran", "strided"],
+)
+def test_other_layouts(changed):
+    X = two_groups(np.random.default_rng(8)).astype(float)
+    before = X.copy()
+    reference = RBHC("poisson", n_clusters=5).fit(X)
+    model = RBHC("poisson", n_clusters=5).fit(changed(X))
+    np.testing.assert_array_equal(model.labels_, reference.labels_)
+    np.testing.assert_array_equal(model.distances_, reference.distances_)
+    np.testing.assert_array_equal(X, before)
+
+
+def test_read_only_input():
+    X = two_groups(np.random.default_rng(9)).astype(float)
+    X.flags.writeable = False
+    assert RBHC("poisson", n_clusters=2).fit(X).n_clusters_ == 2
+
+
+# Weights and order
+
+
+@every_family
+def test_weights_are_copies(name):
+    rng = np.random.default_rng(10)
+    X, weights = draw(name, rng, 30), rng.integers(1, 4, 30)
+    model = RBHC(name, n_clusters_guess=2, random_state=0).fit(X, sample_weight=weights)
+    copied = RBHC(name, n_clusters_guess=2, random_state=0).fit(X.repeat(weights, axis=0))
+    np.testing.assert_array_equal(model.labels_.repeat(weights), copied.labels_)
+    assert model.threshold_ == pytest.approx(copied.threshold_, rel=1e-12)
+    new = draw(name, rng, 10)
+    np.testing.assert_array_equal(model.predict(new), copied.predict(new))
+
+
+@every_family
+def test_labels_do_not_depend_on_the_order_of_rows(name):
+    rng = np.random.default_rng(11)
+    X, order = draw(name, rng, 40), rng.permutation(40)
+    model = RBHC(name, n_clusters_guess=2, random_state=0).fit(X)
+    shuffled = RBHC(name, n_clusters_guess=2, random_state=0).fit(X[order])
+    assert model.n_clusters_ > 1
+    np.testing.assert_array_equal(shuffled.labels_, model.labels_[order])
+
+
+def test_labels_do_not_depend_on_the_number_of_threads():
+    X = draw("gaussian", np.random.default_rng(12), 60)
+    one, two = (RBHC(n_clusters=6, n_jobs=jobs).fit(X).labels_ for jobs in (1, 2))
+    np.testing.assert_array_equal(one, two)
+
+
+# Life as an estimator
+
+
+def test_pickle_keeps_the_model():
+    X = two_groups(np.random.default_rng(13))
+    model = RBHC(families.Poisson(smoothing=0.5), n_clusters=3).fit(X)
+    restored = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(restored.labels_, model.labels_)
+    np.testing.assert_array_equal(restored.predict(X), model.predict(X))
+    assert restored.family == families.Poisson(smoothing=0.5)
+
+
+def test_clone_copies_parameters_only():
+    model = RBHC(families.Poisson(smoothing=0.5), n_clusters=3, n_jobs=1)
+    model.fit(two_groups(np.random.default_rng(14)))
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    assert not hasattr(copy, "labels_")
+
+
+def test_set_params():
+    model = RBHC().set_params(family="poisson", n_clusters=2)
+    assert model.fit(two_groups(np.random.default_rng(15))).n_clusters_ == 2
+
+
+def test_pipeline():
+    X = two_groups(np.random.default_rng(16))
+    pipeline = make_pipeline(StandardScaler(), RBHC("ward", n_clusters=2)).fit(X)
+    reference = RBHC("ward", n_clusters=2).fit(StandardScaler().fit_transform(X))
+    np.testing.assert_array_equal(
+        pipeline.predict(X), reference.predict(StandardScaler().fit_transform(X))
+    )
+    np.testing.assert_array_equal(pipeline[-1].labels_, reference.labels_)
+
+
+@pytest.mark.parametrize(
+    ("family", "positive_only", "takes_sparse"),
+    [
+        ("ward", False, False),
+        ("gaussian", False, False),
+        ("poisson", True, True),
+        ("bernoulli", True, True),
+        ("exponential", True, False),
+        (families.Exponential(smoothing=0.1), True, True),
+    ],
+    ids=str,
+)
+def test_tags(family, positive_only, takes_sparse):
+    tags = RBHC(family).__sklearn_tags__()
+    assert tags.input_tags.positive_only == positive_only
+    assert tags.input_tags.sparse == takes_sparse

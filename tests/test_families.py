@@ -1,0 +1,530 @@
+"""Families: the dissimilarity against its definition in 60 digits, and what each one states."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import NamedTuple
+
+import exact
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import fastrbhc
+from fastrbhc import families
+from fastrbhc.families import _interface
+from fastrbhc.families._entropy import (
+    entropy_excess,
+    entropy_excess_bound,
+    log_excess,
+    log_excess_bound,
+)
+from fastrbhc.geometry import ROUNDING, divergence, divergence_bound
+
+NAMES = ["spherical_gaussian", "gaussian", "poisson", "multinomial", "bernoulli", "exponential"]
+SEPARABLE = [name for name in NAMES if name != "gaussian"]
+GAUSSIANS = ["spherical_gaussian", "gaussian"]
+COUNTS = ["poisson", "multinomial"]
+
+every_family = pytest.mark.parametrize("name", NAMES)
+
+
+def draw(name, rng, n, n_features):
+    """Rows that the family takes, over its whole range."""
+    shape = (n, n_features)
+    if name in GAUSSIANS:
+        return rng.normal(size=shape) * 10.0 ** rng.uniform(-3, 1)
+    if name == "bernoulli":
+        return rng.choice([0.0, 1e-9, 0.3, 0.5, 1.0 - 1e-9, 1.0], shape)
+    if name == "exponential":
+        return 10.0 ** rng.uniform(-9, 9, shape)
+    counts = np.floor(10.0 ** rng.uniform(0, 9, shape)) * rng.integers(0, 2, shape)
+    counts[:, 0] += name == "multinomial"
+    return counts
+
+
+def nudged(name, X, relative, rng):
+    """The same rows, each value changed by at most that share of itself."""
+    moved = X * (1.0 + relative * rng.uniform(-1.0, 1.0, X.shape))
+    return np.clip(moved, 0.0, 1.0) if name == "bernoulli" else moved
+
+
+def assert_accurate(computed, X0, X1, family, weights0=None, weights1=None):
+    family = families.as_family(family)
+    reference, size = exact.dissimilarity(X0, X1, family, weights0, weights1)
+    if abs(reference) < 1e-45 * size:  # the same means: what is left is rounding of 60 digits
+        assert computed == 0.0
+        return
+    allowed = 1e-10 * reference
+    if family.name == "gaussian":  # size = max n|log det|/2
+        allowed = max(allowed, 2e-14 * size)
+    assert abs(computed - reference) <= allowed
+
+
+def assert_rows_accurate(X0, X1, family):
+    assert_accurate(fastrbhc.dissimilarity(X0, X1, family), X0, X1, family)
+
+
+def assert_tree_accurate(X, weights, family):
+    """Every height of a tree against the definition on the leaves below."""
+    tree = fastrbhc.linkage(X, family, sample_weight=weights)
+    assert len(tree.heights) == len(X) - 1
+    leaves = [[row] for row in range(len(X))]
+    for (left, right), height in zip(tree.merges, tree.heights, strict=True):
+        a, b = leaves[left], leaves[right]
+        assert_accurate(height, X[a], X[b], family, weights[a], weights[b])
+        leaves.append(a + b)
+
+
+# Accuracy
+
+
+@every_family
+def test_single_rows_and_groups(name):
+    rng = np.random.default_rng(1)
+    for n_features in range(1, 9):
+        for n0, n1 in [(1, 1), (1, 4), (3, 2), (5, 5)]:
+            X0, X1 = draw(name, rng, n0, n_features), draw(name, rng, n1, n_features)
+            assert_rows_accurate(X0, X1, name)
+
+
+@every_family
+def test_rows_nearly_equal(name):
+    rng = np.random.default_rng(2)
+    for exponent in range(3, 13):
+        for n_features in (1, 3, 8):
+            X0 = draw(name, rng, 1, n_features)
+            assert_rows_accurate(X0, nudged(name, X0, 10.0**-exponent, rng), name)
+
+
+@pytest.mark.parametrize("name", ["spherical_gaussian", "gaussian", "poisson", "exponential"])
+@pytest.mark.parametrize("relative", [1e-3, 1e-6, 1e-9, 1e-12])
+def test_groups_with_nearly_equal_means(name, relative):
+    rng = np.random.default_rng(3)
+    for n_features in (1, 2, 5):
+        X0 = rng.uniform(1.0, 10.0, (4, n_features))
+        X1 = rng.uniform(1.0, 10.0, (3, n_features))
+        X1 *= X0.mean(axis=0) / X1.mean(axis=0) * (1.0 + relative)
+        assert_rows_accurate(X0, X1, name)
+
+
+@pytest.mark.parametrize("relative", [1e-3, 1e-6, 1e-9, 1e-12])
+def test_groups_of_shares_with_nearly_equal_means(relative):
+    rng = np.random.default_rng(4)
+    X0, spread = rng.uniform(0.3, 0.6, (4, 2)), rng.uniform(-0.2, 0.2, (3, 2))
+    X1 = X0.mean(axis=0) * (1.0 + relative) + spread - spread.mean(axis=0)
+    assert_rows_accurate(X0, X1, "bernoulli")
+
+
+@pytest.mark.parametrize("weight_by_total", [True, False])
+def test_groups_of_counts_with_nearly_equal_proportions(weight_by_total):
+    rng = np.random.default_rng(5)
+    family = families.Multinomial(weight_by_total=weight_by_total)
+    for scale in (1_000, 1_000_000, 1_000_000_000):
+        X0 = rng.integers(scale // 2, scale, (4, 3)).astype(float)
+        moved = rng.integers(1, scale // 4)
+        X1 = X0.copy()
+        X1[:2, 0] += [moved, -moved]  # other rows, the same column sums
+        assert_rows_accurate(X0, X1, family)
+        X1[3, 2] += 1.0
+        assert_rows_accurate(X0, X1, family)
+
+
+@every_family
+@pytest.mark.parametrize("fractional", [False, True], ids=["whole", "fractional"])
+def test_cluster_sizes_up_to_a_million(name, fractional):
+    rng = np.random.default_rng(6)
+    for n in range(2, 7):
+        X = draw(name, rng, n, int(rng.integers(1, 6)))
+        weights = rng.choice([1.0, 7.0, 1e3, 1e6], n)
+        if fractional:
+            weights *= rng.uniform(0.1, 1.0, n)
+        assert_tree_accurate(X, weights, name)
+
+
+@pytest.mark.parametrize("name", GAUSSIANS)
+def test_far_from_the_origin(name):
+    rng = np.random.default_rng(7)
+    for n_features in range(1, 9):
+        X = 1e8 + rng.normal(size=(6, n_features))
+        assert_rows_accurate(X[:1], X[1:2], name)
+        assert_rows_accurate(X[:2], X[2:], name)
+        assert_tree_accurate(X, rng.choice([1.0, 7.0, 1e3, 1e6], 6), name)
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_counts_up_to_a_billion(name):
+    values = [0.0, 1.0, 5.0, 1e5, 1e9 - 1, 1e9, 1e9 + 1]
+    rows = [row for row in itertools.product(values, repeat=2) if sum(row) > 0.0]
+    for row0, row1 in itertools.combinations(rows, 2):
+        assert_rows_accurate([row0], [row1], name)
+
+
+def test_zero_against_a_billion_and_billions_that_differ_by_one():
+    assert_rows_accurate([[0.0]], [[1e9]], "poisson")
+    assert_rows_accurate([[1e9]], [[1e9 + 1]], "poisson")
+    assert_rows_accurate([[1e9, 1e9, 1e9]], [[1e9, 1e9, 1e9 + 1]], "multinomial")
+    assert_rows_accurate([[1e9, 1e9 + 1]], [[1e9 + 1, 1e9]], "multinomial")
+
+
+@pytest.mark.parametrize(
+    ("family", "X0", "X1"),
+    [
+        (families.Poisson(smoothing=0.0), [[0.0, 3.0]], [[0.0, 5.0]]),
+        (families.Poisson(smoothing=0.0), [[0.0, 3.0]], [[2.0, 0.0]]),
+        (families.Poisson(smoothing=2.0), [[0.0, 3.0]], [[1e9, 0.0]]),
+        (families.Multinomial(smoothing=0.0), [[0.0, 3.0, 1.0]], [[0.0, 5.0, 0.0]]),
+        (families.Multinomial(smoothing=0.99), [[0.0, 3.0]], [[4.0, 5.0]]),
+        (families.Bernoulli(smoothing=0.0), [[0.0, 1.0]], [[1.0, 0.5]]),
+        (families.Bernoulli(smoothing=1e-9), [[0.0]], [[1.0]]),
+        (families.Exponential(), [[1e-120]], [[1e120]]),
+        (families.Exponential(), [[1e-300]], [[1e100]]),
+        (families.Exponential(smoothing=0.5), [[0.0, 1.0]], [[3.0, 1.0]]),
+        (families.SphericalGaussian(variance=3.7), [[1.0, 2.0]], [[2.5, -1.0]]),
+        (families.Gaussian(smoothing=2.0), [[1.0, 2.0], [3.0, 2.0]], [[5.0, -1.0]]),
+        (families.Gaussian(smoothing=1e-6), [[1.0, 2.0], [3.0, 2.5]], [[5.0, -1.0]]),
+    ],
+    ids=str,
+)
+def test_parameters(family, X0, X1):
+    assert_rows_accurate(X0, X1, family)
+
+
+def test_shapes_of_any_size():
+    """Fourth powers of the last ones overflow."""
+    for size in (1e-10, 1e-3, 1e10, 1e80, 1e100):
+        X = size * np.array([[1.0], [-1.0], [0.1], [0.3]])
+        assert_tree_accurate(X, np.ones(4), "gaussian")
+
+
+# Signs, symmetry, zero
+
+
+@every_family
+def test_symmetric_to_the_bit_and_never_negative(name):
+    rng = np.random.default_rng(8)
+    for trial in range(200):
+        n0, n1, n_features = rng.integers(1, 6, 3)
+        X0 = draw(name, rng, n0, n_features)
+        X1 = nudged(name, X0, 1e-9, rng) if trial % 2 else draw(name, rng, n1, n_features)
+        there = fastrbhc.dissimilarity(X0, X1, name)
+        back = fastrbhc.dissimilarity(X1, X0, name)
+        assert there >= 0.0
+        assert there == back
+
+
+@every_family
+@pytest.mark.parametrize("copies", [(1, 1), (3, 1), (7, 3), (10, 9)])
+def test_exactly_zero_for_repeated_rows(name, copies):
+    row = np.array([[0.1, 0.3, 0.7]])
+    n0, n1 = copies
+    assert fastrbhc.dissimilarity(row.repeat(n0, 0), row.repeat(n1, 0), name) == 0.0
+
+
+def test_exactly_zero_for_proportional_counts():
+    assert fastrbhc.dissimilarity([[1, 2, 4]], [[3, 6, 12]], "multinomial") == 0.0
+    assert fastrbhc.dissimilarity([[1e9, 1e9, 3]], [[2e9, 2e9, 6]], "multinomial") == 0.0
+
+
+# Smoothing
+
+
+@pytest.mark.fast
+def test_contraction_and_shift_are_the_smoothings_of_the_paper():
+    t, amount, inner = 0.7, 0.25, 0.5
+    scale, offset = families.contraction(amount, towards=inner)
+    assert scale * t + offset == (1.0 - amount) * t + amount * inner
+    scale, offset = families.shift(amount, along=2.0)
+    assert scale * t + offset == t + amount * 2.0
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize(
+    ("family", "n_features", "scale", "offset"),
+    [
+        (families.SphericalGaussian(), 3, 1.0, 0.0),
+        (families.Gaussian(smoothing=0.5), 3, 1.0, 0.5),
+        (families.Poisson(smoothing=0.5), 3, 1.0, 0.5),
+        (families.Exponential(smoothing=0.5), 3, 1.0, 0.5),
+        (families.Multinomial(smoothing=0.5), 4, 0.5, 0.125),
+        (families.Bernoulli(smoothing=0.5), 4, 0.5, 0.25),
+    ],
+    ids=str,
+)
+def test_smoothing_of_each_family(family, n_features, scale, offset):
+    assert family.smoothing_map(n_features) == families.Smoothing(scale, offset)
+
+
+# What families state
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize(
+    ("name", "separable", "reducible", "quadratic", "domain"),
+    [
+        ("spherical_gaussian", True, True, True, "(-inf, inf)"),
+        ("gaussian", False, False, False, "(-inf, inf)"),
+        ("poisson", True, False, False, "[0, inf)"),
+        ("multinomial", True, False, False, "[0, inf)"),
+        ("bernoulli", True, False, False, "[0, 1]"),
+        ("exponential", True, False, False, "(0, inf)"),
+    ],
+)
+def test_properties(name, separable, reducible, quadratic, domain):
+    family = families.as_family(name)
+    stated = (family.name, family.separable, family.reducible, family.quadratic)
+    assert stated == (name, separable, reducible, quadratic)
+    assert str(family.domain) == domain
+    assert family.domain.needs_positive_total == (name == "multinomial")
+    assert family.domain.takes_sparse == (name in {"poisson", "multinomial", "bernoulli"})
+
+
+@pytest.mark.fast
+def test_smoothing_opens_the_domain_of_the_exponential():
+    assert str(families.Exponential(smoothing=0.1).domain) == "[0, inf)"
+    assert families.Exponential(smoothing=0.1).domain.takes_sparse
+
+
+def test_both_readings_of_counts_that_share_a_total():
+    by_total = families.Multinomial()
+    by_row = families.Multinomial(weight_by_total=False)
+    X0, X1 = [[8.0, 2.0]], [[2.0, 8.0]]
+    # Equal totals m: the first reading is m times the second.
+    m = 10.0
+    assert fastrbhc.dissimilarity(X0, X1, by_total) == pytest.approx(
+        m * fastrbhc.dissimilarity(X0, X1, by_row), rel=1e-14
+    )
+    # Rows of proportions only: totals do not matter.
+    longer = [[16.0, 4.0]]
+    assert fastrbhc.dissimilarity(longer, X1, by_row) == fastrbhc.dissimilarity(X0, X1, by_row)
+    assert fastrbhc.dissimilarity(longer, X1, by_total) > fastrbhc.dissimilarity(X0, X1, by_total)
+    # Doubling every count doubles the weights.
+    assert fastrbhc.dissimilarity([[16, 4]], [[4, 16]], by_total) == pytest.approx(
+        2.0 * fastrbhc.dissimilarity(X0, X1, by_total), rel=1e-14
+    )
+    assert_rows_accurate([[16.0, 4.0], [1.0, 2.0]], [[2.0, 8.0]], by_total)
+    assert_rows_accurate([[16.0, 4.0], [1.0, 2.0]], [[2.0, 8.0]], by_row)
+
+
+# Names, records, parameters
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize(
+    ("given_name", "expected"),
+    [
+        ("poisson", families.Poisson()),
+        ("Poisson", families.Poisson()),
+        ("ward", families.SphericalGaussian()),
+        ("spherical-gaussian", families.SphericalGaussian()),
+        ("Spherical Gaussian", families.SphericalGaussian()),
+        ("itakura_saito", families.Exponential()),
+        (families.Bernoulli, families.Bernoulli()),
+        (families.Poisson(1), families.Poisson(1.0)),
+    ],
+)
+def test_a_name_a_class_or_a_record(given_name, expected):
+    family = families.as_family(given_name)
+    assert type(family) is type(expected)
+    assert family == expected
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize(
+    ("wrong", "suggested"),
+    [
+        ("poison", "'poisson'"),
+        ("gausian", "'gaussian'"),
+        ("multinomal", "'multinomial'"),
+        ("spherical", "'spherical_gaussian'"),
+        ("wards", "'ward'"),
+    ],
+)
+def test_unknown_names_bring_suggestions(wrong, suggested):
+    with pytest.raises(ValueError, match=rf"unknown family '{wrong}': did you mean .*{suggested}"):
+        families.as_family(wrong)
+
+
+@pytest.mark.fast
+def test_a_name_like_no_other_brings_the_list():
+    with pytest.raises(ValueError, match="unknown family 'xyz': The families are 'bernoulli'"):
+        families.as_family("xyz")
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize("wrong", [3, None, (1.0,), dict, ["poisson"]], ids=str)
+def test_what_is_no_family(wrong):
+    with pytest.raises(TypeError, match="family has to be a name or a record"):
+        families.as_family(wrong)
+
+
+@pytest.mark.fast
+def test_records_with_ints_are_records_with_floats():
+    family = families.as_family(families.Multinomial(0, False))
+    assert [type(value) for value in family] == [float, bool]
+    assert family == families.Multinomial(0.0, False)
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        families.SphericalGaussian(variance=0.0),
+        families.SphericalGaussian(variance=-1.0),
+        families.SphericalGaussian(variance=np.inf),
+        families.SphericalGaussian(variance=np.nan),
+        families.Gaussian(smoothing=0.0),
+        families.Gaussian(smoothing=np.inf),
+        families.Poisson(smoothing=-0.1),
+        families.Poisson(smoothing=np.nan),
+        families.Multinomial(smoothing=1.0),
+        families.Multinomial(smoothing=-0.1),
+        families.Bernoulli(smoothing=1.0),
+        families.Exponential(smoothing=-1.0),
+        families.Exponential(smoothing=np.inf),
+    ],
+    ids=str,
+)
+def test_parameters_outside_their_range(wrong):
+    with pytest.raises(ValueError, match=r"(smoothing|variance) has to .*, got"):
+        families.as_family(wrong)
+
+
+@pytest.mark.fast
+def test_the_register_is_a_copy_with_names_and_aliases():
+    known = families.registered()
+    assert set(known) >= {*NAMES, "ward", "itakura_saito"}
+    known.clear()
+    assert "ward" in families.registered()
+
+
+# A family of one's own
+
+
+class ExponentialLoss(NamedTuple):
+    """φ(x) = exp(rate·x)."""
+
+    rate: float = 1.0
+
+    def divergence(family, value, mean, step):  # noqa: N805
+        stretched = family.rate * step
+        return math.exp(family.rate * mean) * (math.expm1(stretched) - stretched)
+
+
+@pytest.fixture(scope="module")
+def exponential_loss():
+    yield families.family(
+        "exponential_loss", separable=True, reducible=False, domain=families.Domain()
+    )(ExponentialLoss)
+    del _interface._REGISTER["exponential_loss"]
+
+
+def by_definition(X0, X1, rate):
+    def f(rows):
+        return len(rows) * np.exp(rate * rows.mean(axis=0)).sum()
+
+    return f(X0) + f(X1) - f(np.concatenate([X0, X1]))
+
+
+def greedy_heights(X, rate):
+    """Greedy merging of the nearest pair, by the definition."""
+    groups, heights = [X[i : i + 1] for i in range(len(X))], []
+    while len(groups) > 1:
+        pairs = list(itertools.combinations(range(len(groups)), 2))
+        values = [by_definition(groups[i], groups[j], rate) for i, j in pairs]
+        i, j = pairs[int(np.argmin(values))]
+        heights.append(min(values))
+        groups[i] = np.concatenate([groups[i], groups[j]])
+        del groups[j]
+    return heights
+
+
+def test_one_method_makes_a_family(exponential_loss):
+    X = np.random.default_rng(9).normal(size=(15, 2))
+    family = exponential_loss(rate=2)
+    assert families.as_family("exponential_loss") == exponential_loss(1.0)
+    reference = by_definition(X[:4], X[4:], 2.0)
+    assert fastrbhc.dissimilarity(X[:4], X[4:], family) == pytest.approx(reference, rel=1e-12)
+    tree = fastrbhc.linkage(X, family)
+    in_order_made = tree.heights[np.argsort(tree.steps)]
+    np.testing.assert_allclose(in_order_made, greedy_heights(X, 2.0), rtol=1e-10)
+
+
+class WithoutMethods(NamedTuple):
+    rate: float = 1.0
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize(("separable", "method"), [(True, "divergence"), (False, "geometry")])
+def test_a_declaration_that_misses_its_method(separable, method):
+    declare = families.family(
+        "incomplete", separable=separable, reducible=False, domain=families.Domain()
+    )
+    with pytest.raises(TypeError, match=f"has to define the method '{method}'"):
+        declare(WithoutMethods)
+    assert "incomplete" not in families.registered()
+
+
+class WithoutDomain(NamedTuple):
+    rate: float = 1.0
+
+    def divergence(family, value, mean, step):  # noqa: N805
+        return step * step
+
+
+@pytest.mark.fast
+def test_a_declaration_that_misses_its_domain():
+    declare = families.family("incomplete", separable=True, reducible=False)
+    with pytest.raises(TypeError, match="WithoutDomain has to state its domain"):
+        declare(WithoutDomain)
+    assert "incomplete" not in families.registered()
+
+
+# Lower bounds
+
+
+VALUES = {
+    "spherical_gaussian": st.floats(-1e100, 1e100),
+    "poisson": st.floats(0.0, 1e100),
+    "multinomial": st.floats(0.0, 1.0),
+    "bernoulli": st.floats(0.0, 1.0),
+    "exponential": st.floats(1e-100, 1e100),
+}
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize("name", SEPARABLE)
+@settings(max_examples=200)
+@given(data=st.data())
+def test_the_bound_never_exceeds_the_divergence(name, data):
+    family = families.as_family(name)
+    value, other = data.draw(VALUES[name]), data.draw(VALUES[name])
+    share = data.draw(st.floats(1e-9, 1.0 - 1e-9))
+    step = (1.0 - share) * (value - other)
+    mean = share * value + (1.0 - share) * other
+    exactly = divergence(family, value, mean, step)
+    assert exactly >= 0.0
+    assert divergence_bound(family, value, mean, step) * ROUNDING <= exactly
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_bounds_of_the_entropies_on_a_grid(sign):
+    largest = 1.0 if sign < 0.0 else 1e6
+    for u in sign * np.geomspace(1e-12, largest, 2001)[: -1 if sign < 0.0 else None]:
+        assert entropy_excess_bound(1.0, u) * ROUNDING <= entropy_excess(u)
+        assert log_excess_bound(u) * ROUNDING <= log_excess(1.0 + u, u)
+    for u in (-0.5, -0.25, 0.25, 0.5):
+        assert entropy_excess_bound(1.0, u) == pytest.approx(entropy_excess(u), rel=0.03)
+        assert log_excess_bound(u) == pytest.approx(log_excess(1.0 + u, u), rel=0.1)
+
+
+@pytest.mark.fast
+@settings(max_examples=200)
+@given(mean=st.floats(1e-50, 1e50), ratio=st.floats(0.0, 1e50))
+def test_bounds_of_the_entropies_at_any_scale(mean, ratio):
+    u = ratio - 1.0
+    assume(u != 0.0)
+    assert entropy_excess_bound(mean, u * mean) * ROUNDING <= mean * entropy_excess(u)

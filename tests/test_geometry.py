@@ -1,0 +1,257 @@
+"""Geometries: bounds below values, the promise about cutoffs, statistics of unions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fastrbhc import families, statistics
+from fastrbhc._jit import kernel
+from fastrbhc.geometry import (
+    BLOCK,
+    Quadratic,
+    Separable,
+    difference,
+    dissimilarity,
+    lower_bounds,
+    merge,
+    new_scratch,
+)
+from fastrbhc.observations import Observations, weighted
+
+NAMES = ["spherical_gaussian", "gaussian", "poisson", "multinomial", "bernoulli", "exponential"]
+SCALES = {"unit": 1.0, "tiny": 1e-60, "huge": 1e60}
+
+every_family = pytest.mark.parametrize("name", NAMES)
+
+
+@kernel
+def values_and_bounds(geometry, clusters, scratch, values, bounds):
+    """Both for every pair of slots."""
+    n = clusters.weights.size
+    for i in range(n):
+        lower_bounds(geometry, clusters, i, 0, n, scratch)
+        bounds[i] = scratch.bounds[:n]
+        for j in range(n):
+            values[i, j] = dissimilarity(geometry, clusters, i, j, np.inf, scratch)
+
+
+@kernel
+def values_with_cutoffs(geometry, clusters, scratch, cutoffs, values):
+    for i in range(clusters.weights.size):
+        for j in range(clusters.weights.size):
+            values[i, j] = dissimilarity(geometry, clusters, i, j, cutoffs[i, j], scratch)
+
+
+@kernel
+def merge_slots(geometry, clusters, i, j, scratch):
+    merge(geometry, clusters, i, j, scratch)
+
+
+def draw(name, rng, n, n_features, scale=1.0):
+    if name in {"spherical_gaussian", "gaussian"}:
+        return scale * rng.normal(size=(n, n_features))
+    if name == "bernoulli":
+        return rng.choice([0.0, 0.2, 0.5, 1.0], (n, n_features))
+    if name == "exponential":
+        return scale * rng.exponential(size=(n, n_features))
+    counts = scale * rng.poisson(3.0, (n, n_features))
+    counts[:, 0] += scale
+    return counts
+
+
+def points(family, X, weights=None):
+    """A geometry, one cluster a row, and scratch memory."""
+    family = families.as_family(family)
+    geometry = family.geometry(X.shape[1])
+    rows = weighted(family.observe(X), weights)
+    clusters = statistics.clusters_of_points(geometry, rows)
+    return geometry, clusters, new_scratch(geometry, X.shape[1])
+
+
+def with_merges(family, X, rng, n_merges):
+    """Points, some of them merged at random; also returns which rows each slot holds."""
+    geometry, clusters, scratch = points(family, X)
+    members = {slot: [slot] for slot in range(len(X))}
+    for _ in range(n_merges):
+        i, j = (int(slot) for slot in rng.choice(list(members), 2, replace=False))
+        merge_slots(geometry, clusters, i, j, scratch)
+        members[i] += members.pop(j)
+    return geometry, clusters, scratch, members
+
+
+def evaluate(geometry, clusters, scratch):
+    n = clusters.weights.size
+    values, bounds = np.empty((n, n)), np.empty((n, n))
+    values_and_bounds(geometry, clusters, scratch, values, bounds)
+    return values, bounds
+
+
+def assert_bounds_below_values(geometry, clusters, scratch):
+    values, bounds = evaluate(geometry, clusters, scratch)
+    alive = ~np.isnan(clusters.weights)
+    pairs = np.outer(alive, alive) & ~np.eye(alive.size, dtype=bool)
+    assert np.isfinite(values[pairs]).all()
+    assert (bounds[pairs] <= values[pairs]).all()
+    assert np.isnan(bounds[:, ~alive]).all()  # free slots are never taken for near ones
+    np.testing.assert_array_equal(values[alive][:, alive], values[alive][:, alive].T)
+
+
+@every_family
+@pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
+def test_bounds_never_exceed_values(name, scale):
+    rng = np.random.default_rng(0)
+    # The smoothing of covariances is in the squared unit of the data.
+    family = families.Gaussian(0.01 * scale**2) if name == "gaussian" else name
+    for n_features in (1, 2, 5, 8):
+        X = draw(name, rng, 40, n_features, scale)
+        assert_bounds_below_values(*points(family, X))
+        assert_bounds_below_values(*points(family, X, rng.choice([0.1, 1.0, 1e6], 40)))
+        assert_bounds_below_values(*with_merges(family, X, rng, 25)[:3])
+
+
+@every_family
+def test_bounds_are_of_use(name):
+    """A bound of zero would be valid: for points of one size these come near the value."""
+    X = draw(name, np.random.default_rng(1), 60, 3)
+    values, bounds = evaluate(*points(name, X))
+    apart = values > 1e-3 * values.max()
+    assert np.median(bounds[apart] / values[apart]) > 0.5
+
+
+@pytest.mark.parametrize("name", ["spherical_gaussian", "gaussian", "poisson", "exponential"])
+def test_bounds_far_from_the_origin(name):
+    rng = np.random.default_rng(2)
+    for offset in (1e8, 1e12):
+        X = offset + rng.uniform(size=(40, 3))
+        assert_bounds_below_values(*points(name, X))
+        assert_bounds_below_values(*with_merges(name, X, rng, 25)[:3])
+
+
+@pytest.mark.parametrize("name", ["spherical_gaussian", "gaussian"])
+def test_bounds_for_nearby_points_in_a_wide_frame(name):
+    """Coarse means cannot tell these points apart."""
+    rng = np.random.default_rng(3)
+    X = 1e-7 * rng.normal(size=(40, 3))
+    X[0] = 1e6
+    assert_bounds_below_values(*points(name, X))
+
+
+@pytest.mark.parametrize("name", ["spherical_gaussian", "poisson", "multinomial"])
+def test_bounds_in_many_columns(name):
+    rng = np.random.default_rng(9)
+    X = draw(name, rng, 20, 1001)
+    assert_bounds_below_values(*points(name, X))
+    assert_bounds_below_values(*with_merges(name, X, rng, 12)[:3])
+
+
+@every_family
+def test_values_below_the_cutoff_are_exact_and_others_not_below_it(name):
+    rng = np.random.default_rng(4)
+    for n_features in (1, 4, 8):
+        X = draw(name, rng, 30, n_features)
+        geometry, clusters, scratch, members = with_merges(name, X, rng, 15)
+        slots = np.array(sorted(members))
+        clusters = statistics.reordered(clusters, slots)
+        values, _ = evaluate(geometry, clusters, scratch)
+        for factor in (0.0, 0.3, 0.999999, 1.0, 1.000001, 3.0):
+            cutoffs = factor * values
+            computed = np.empty_like(values)
+            values_with_cutoffs(geometry, clusters, scratch, cutoffs, computed)
+            below = values < cutoffs
+            np.testing.assert_array_equal(computed[below], values[below])
+            assert (computed[~below] >= cutoffs[~below]).all()
+            np.testing.assert_array_equal(computed, computed.T)
+
+
+@every_family
+def test_merge_gives_the_statistics_of_the_union(name):
+    rng = np.random.default_rng(5)
+    X = draw(name, rng, 20, 3)
+    _, clusters, _, members = with_merges(name, X, rng, 12)
+    rows = families.as_family(name).observe(X)
+    weights = np.ones(len(X)) if rows.weights is None else rows.weights
+    for slot, which in members.items():
+        total = weights[which].sum()
+        mean = weights[which] @ rows.means[which] / total
+        assert clusters.weights[slot] == pytest.approx(total, rel=1e-14)
+        np.testing.assert_allclose(clusters.means[:, slot], mean, rtol=1e-13, atol=1e-15)
+        assert clusters.ranks[slot] == max(which)
+        if name == "gaussian":
+            steps = rows.means[which] - mean
+            scatter = (steps.T * weights[which]) @ steps
+            lower = scatter[np.tril_indices(3)]
+            np.testing.assert_allclose(clusters.moments[slot], lower, rtol=1e-12, atol=1e-13)
+    free = sorted(set(range(len(X))) - set(members))
+    assert np.isnan(clusters.weights[free]).all()
+
+
+@every_family
+def test_a_merged_cluster_is_the_group_of_its_rows(name):
+    """Merging one by one, or all rows at once: the same dissimilarities."""
+    rng = np.random.default_rng(6)
+    X = draw(name, rng, 20, 3)
+    geometry, clusters, _, members = with_merges(name, X, rng, 14)
+    slots = np.array(sorted(members))
+    one_by_one = statistics.dissimilarities(geometry, statistics.reordered(clusters, slots))
+    labels = np.empty(len(X), np.int64)
+    for group, slot in enumerate(slots):
+        labels[members[slot]] = group
+    rows = families.as_family(name).observe(X)
+    groups = statistics.clusters_of_groups(geometry, rows, labels, slots.size)
+    at_once = statistics.dissimilarities(geometry, groups)
+    np.testing.assert_allclose(one_by_one, at_once, rtol=1e-10, atol=1e-12)
+
+
+@every_family
+def test_merging_is_the_same_to_the_bit_either_way(name):
+    rng = np.random.default_rng(7)
+    X = draw(name, rng, 12, 4) * (1.0 if name == "bernoulli" else 1.1)
+    weights = rng.uniform(0.1, 5.0, 12)
+    for _ in range(20):
+        i, j, third, fourth = (int(slot) for slot in rng.choice(12, 4, replace=False))
+        results = []
+        for order in [(i, j), (j, i)]:
+            geometry, clusters, scratch = points(name, X, weights)
+            merge_slots(geometry, clusters, i, third, scratch)
+            merge_slots(geometry, clusters, j, fourth, scratch)
+            merge_slots(geometry, clusters, *order, scratch)
+            results.append((clusters, order[0]))
+        (there, slot), (back, other) = results
+        assert there.weights[slot] == back.weights[other]
+        assert there.ranks[slot] == back.ranks[other]
+        for name_of in ("means", "residuals", "coarse"):
+            one, two = getattr(there, name_of), getattr(back, name_of)
+            np.testing.assert_array_equal(one[:, slot], two[:, other])
+        np.testing.assert_array_equal(there.moments[slot], back.moments[other])
+        np.testing.assert_array_equal(there.cached[slot], back.cached[other])
+
+
+def test_a_block_is_as_long_as_the_scratch_memory():
+    """Bounds for the largest run of slots allowed, each the same as for a run of one."""
+    X = np.random.default_rng(8).normal(size=(BLOCK + 1, 2))
+    geometry, clusters, scratch = points("spherical_gaussian", X)
+    lower_bounds(geometry, clusters, 0, 1, BLOCK + 1, scratch)
+    together = scratch.bounds.copy()
+    for slot in (1, 17, BLOCK):
+        lower_bounds(geometry, clusters, 0, slot, slot + 1, scratch)
+        assert scratch.bounds[0] == together[slot - 1]
+
+
+@pytest.mark.fast
+def test_which_geometry_a_family_gets():
+    quadratic = families.SphericalGaussian(variance=4.0).geometry(3)
+    assert quadratic == Quadratic(half_curvature=0.125)
+    poisson = families.Poisson(smoothing=0.5)
+    assert poisson.geometry(3) == Separable(poisson, 1.0, 0.5)
+    assert families.Gaussian(smoothing=0.5).geometry(3).ridge == 0.5
+    assert families.Gaussian().geometry(3).sizes(3).moments == 6
+
+
+@pytest.mark.fast
+def test_differences_keep_the_further_digits():
+    geometry = families.SphericalGaussian().geometry(1)
+    rows = Observations(np.array([[1.0], [1.0]]), np.array([[2.0**-60], [3.0 * 2.0**-60]]))
+    clusters = statistics.clusters_of_points(geometry, rows)
+    assert difference(clusters, 0, 1, 0) == 2.0**-59
+    assert difference(clusters, 1, 0, 0) == -(2.0**-59)

@@ -1,0 +1,541 @@
+"""What a tree may depend on: the values of the rows and their weights, and nothing else."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+
+import naive
+import numba
+import numpy as np
+import pytest
+from certificates import certify_greedy, certify_nn_chain
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.cluster import hierarchy
+from strategies import (
+    FAMILIES,
+    ON_THE_WHOLE_LINE,
+    continuous,
+    continuous_rows,
+    data_sets,
+    gridded,
+    gridded_rows,
+    repeated,
+    tied_data_sets,
+)
+from trees import leaf_sets, merged_sets, merged_values, same_tree
+
+from fastrbhc import dissimilarity, linkage
+from fastrbhc.families import Exponential, Gaussian, Multinomial, Poisson, SphericalGaussian
+
+ALGORITHMS = ("greedy", "nn_chain")
+CERTIFICATES = {"greedy": certify_greedy, "nn_chain": certify_nn_chain}
+both_algorithms = pytest.mark.parametrize("algorithm", ALGORITHMS)
+every_family = pytest.mark.parametrize("family", FAMILIES)
+
+# These modules are hidden behind functions of the same name.
+linkage_module = importlib.import_module("fastrbhc.linkage")
+merges_module = importlib.import_module("fastrbhc.agglomerators._merges")
+agglomerator_modules = [
+    importlib.import_module(f"fastrbhc.agglomerators.{name}") for name in ALGORITHMS
+]
+
+
+def tied_rows(family, n, d, seed):
+    return gridded_rows(np.random.default_rng(seed).integers(0, 4, size=(n, d)), family)
+
+
+# The dissimilarity
+
+
+@pytest.mark.fast
+@every_family
+def test_dissimilarity_is_the_definition(family):
+    X = continuous_rows(family, 12, 3, seed=1)
+    for size in range(1, 12):
+        ones = np.ones(12)
+        reference = naive.dissimilarity(X[:size], ones[:size], X[size:], ones[size:], family)
+        assert dissimilarity(X[:size], X[size:], family) == pytest.approx(reference, rel=1e-9)
+
+
+@pytest.mark.fast
+@every_family
+def test_heights_are_dissimilarities_of_the_parts(family):
+    X = continuous_rows(family, 12, 2, seed=2)
+    tree = linkage(X, family)
+    sets = [[leaf] for leaf in range(12)] + [sorted(leaves) for leaves in leaf_sets(tree)]
+    for (a, b), height in zip(tree.merges, tree.heights, strict=True):
+        assert dissimilarity(X[sets[a]], X[sets[b]], family) == pytest.approx(height, rel=1e-12)
+
+
+@pytest.mark.fast
+@given(data=continuous("spherical_gaussian"))
+def test_ward_is_scipys_ward(data):
+    tree = linkage(data.X, "ward")
+    reference = hierarchy.linkage(data.X, "ward")
+    np.testing.assert_array_equal(tree.merges, np.sort(reference[:, :2], axis=1))
+    np.testing.assert_allclose(2.0 * np.sqrt(tree.heights), reference[:, 2], rtol=1e-9)
+    np.testing.assert_array_equal(tree.weights, reference[:, 3])
+
+
+@both_algorithms
+def test_ward_is_scipys_ward_on_more_rows(algorithm):
+    X = np.random.default_rng(8).normal(size=(700, 3))
+    tree = linkage(X, "ward", algorithm=algorithm)
+    reference = hierarchy.linkage(X, "ward")
+    np.testing.assert_array_equal(tree.merges, np.sort(reference[:, :2], axis=1))
+    np.testing.assert_allclose(2.0 * np.sqrt(tree.heights), reference[:, 2], rtol=1e-9)
+
+
+# Thresholds
+
+
+@pytest.mark.fast
+@every_family
+@given(data=st.data())
+def test_forest_is_the_first_part_of_the_tree(family, data):
+    X, weights = data.draw(data_sets(family))
+    whole = linkage(X, family, sample_weight=weights)
+    threshold = data.draw(st.sampled_from(whole.heights))
+    forest = linkage(X, family, sample_weight=weights, threshold=threshold)
+    count = len(forest.merges)
+    assert count == np.count_nonzero(whole.levels < threshold)
+    np.testing.assert_array_equal(forest.merges, whole.merges[:count])
+    np.testing.assert_array_equal(forest.heights, whole.heights[:count])
+    np.testing.assert_array_equal(forest.cut(threshold), whole.cut(threshold))
+
+
+@pytest.mark.fast
+def test_forest_is_the_first_part_of_a_tree_with_inversions():
+    inversions = 0
+    for seed in (4, 9, 13, 26):
+        X = np.random.default_rng(seed).normal(size=(25, 2))
+        whole = linkage(X, "gaussian")
+        inversions += whole.n_inversions
+        for threshold in whole.heights:
+            for level in (threshold, np.nextafter(threshold, np.inf)):
+                forest = linkage(X, "gaussian", threshold=level)
+                count = len(forest.merges)
+                np.testing.assert_array_equal(forest.merges, whole.merges[:count])
+                np.testing.assert_array_equal(forest.heights, whole.heights[:count])
+                np.testing.assert_array_equal(forest.cut(level), whole.cut(level))
+    assert inversions >= 5
+
+
+@pytest.mark.fast
+@both_algorithms
+@every_family
+def test_merging_is_strictly_below_the_threshold(family, algorithm):
+    X = continuous_rows(family, 2, 2, seed=3)
+    height = linkage(X, family, algorithm=algorithm).heights[0]
+    assert linkage(X, family, algorithm=algorithm, threshold=height).n_trees == 2
+    above = np.nextafter(height, np.inf)
+    assert linkage(X, family, algorithm=algorithm, threshold=above).n_trees == 1
+
+
+@pytest.mark.fast
+@both_algorithms
+def test_threshold_zero_merges_nothing(algorithm):
+    X = np.array([[1.0], [1.0], [2.0]])
+    forest = linkage(X, "ward", algorithm=algorithm, threshold=0.0)
+    assert forest.n_trees == 3
+    assert forest.cut(0.0).tolist() == [0, 1, 2]
+
+
+@pytest.mark.fast
+@both_algorithms
+def test_smallest_threshold_merges_copies_only(algorithm):
+    X = np.array([[1.0], [1.0], [2.0]])
+    forest = linkage(X, "ward", algorithm=algorithm, threshold=5e-324)
+    assert forest.cut(5e-324).tolist() == [0, 0, 1]
+
+
+@pytest.mark.fast
+def test_infinite_threshold_is_none():
+    X = continuous_rows("poisson", 15, 2, seed=4)
+    assert same_tree(linkage(X, "poisson", threshold=np.inf), linkage(X, "poisson"))
+
+
+# The same values in another form
+
+
+def layouts(X, directory):
+    """The same numbers, laid out in memory in every way we can think of."""
+    padded = np.full((2 * X.shape[0], 3 * X.shape[1]), np.nan)
+    padded[::2, ::3] = X
+    read_only = X.copy()
+    read_only.flags.writeable = False
+    mapped = np.memmap(directory / "rows", dtype=X.dtype, mode="w+", shape=X.shape)
+    mapped[:] = X
+    yield "Fortran", np.asfortranarray(X)
+    yield "strided", padded[::2, ::3]
+    yield "backwards", X[::-1].copy()[::-1]
+    yield "read-only", read_only
+    yield "memmap", mapped
+    yield "lists", X.tolist()
+    yield "big-endian", X.astype(">f8")
+
+
+@pytest.mark.fast
+@both_algorithms
+@every_family
+def test_layout_in_memory_does_not_matter(family, algorithm, tmp_path):
+    X = continuous_rows(family, 15, 3, seed=6)
+    before = X.copy()
+    reference = linkage(X, family, algorithm=algorithm)
+    for name, same in layouts(X, tmp_path):
+        assert same_tree(linkage(same, family, algorithm=algorithm), reference), name
+    np.testing.assert_array_equal(X, before)
+
+
+@pytest.mark.fast
+@both_algorithms
+@every_family
+def test_number_types_do_not_matter(family, algorithm):
+    X = continuous_rows(family, 15, 3, seed=6).astype(np.float32)
+    reference = linkage(X.astype(np.float64), family, algorithm=algorithm)
+    assert same_tree(linkage(X, family, algorithm=algorithm), reference)
+    counts = np.random.default_rng(6).integers(0, 2, size=(15, 3)) + (family == "exponential")
+    counts[:, 0] = 1
+    reference = linkage(counts.astype(np.float64), family, algorithm=algorithm)
+    for dtype in (np.int64, np.int32, np.uint8, np.float32, np.float16):
+        assert same_tree(linkage(counts.astype(dtype), family, algorithm=algorithm), reference)
+
+
+@pytest.mark.fast
+@both_algorithms
+@every_family
+def test_runs_repeat_to_the_bit(family, algorithm):
+    for X in (continuous_rows(family, 20, 3, seed=9), tied_rows(family, 20, 2, seed=9)):
+        reference = linkage(X, family, algorithm=algorithm)
+        for _ in range(3):
+            assert same_tree(linkage(X, family, algorithm=algorithm), reference)
+
+
+@pytest.mark.parametrize("family", ["spherical_gaussian", "poisson", "gaussian"])
+@pytest.mark.parametrize(("rows", "n"), [(continuous_rows, 2000), (tied_rows, 3000)])
+def test_number_of_threads_does_not_matter(family, rows, n):
+    X = rows(family, n, 6, 10)
+    assert len(np.unique(X, axis=0)) ** 2 * 6 >= linkage_module._WORTH_A_THREAD
+    threads = numba.get_num_threads()
+    reference = linkage(X, family, n_jobs=1)
+    assert same_tree(linkage(X, family, n_jobs=2), reference)
+    assert numba.get_num_threads() == threads
+
+
+@pytest.mark.fast
+@both_algorithms
+@every_family
+@given(data=st.data(), seed=st.integers(0, 2**32 - 1))
+def test_order_of_rows_does_not_matter(family, algorithm, data, seed):
+    X, _ = data.draw(continuous(family))
+    order = np.random.default_rng(seed).permutation(len(X))
+    reference = linkage(X, family, algorithm=algorithm)
+    computed = linkage(X[order], family, algorithm=algorithm)
+    assert merged_sets(computed, order) == merged_sets(reference)
+    np.testing.assert_array_equal(computed.heights, reference.heights)
+
+
+@pytest.mark.fast
+@both_algorithms
+@every_family
+@given(data=st.data(), seed=st.integers(0, 2**32 - 1))
+def test_order_of_rows_does_not_matter_with_ties(family, algorithm, data, seed):
+    X, _ = data.draw(tied_data_sets(family))
+    order = np.random.default_rng(seed).permutation(len(X))
+    reference = linkage(X, family, algorithm=algorithm)
+    computed = linkage(X[order], family, algorithm=algorithm)
+    assert merged_values(computed, X[order]) == merged_values(reference, X)
+    np.testing.assert_array_equal(computed.heights, reference.heights)
+
+
+@pytest.mark.parametrize("family", ["spherical_gaussian", "gaussian", "multinomial"])
+@both_algorithms
+def test_order_of_rows_does_not_matter_on_a_grid(family, algorithm):
+    """A full grid, where most of all pairs are tied; large enough to close gaps repeatedly."""
+    grid = np.array(list(itertools.product(range(1, 15), repeat=2)), float)
+    reference = linkage(grid, family, algorithm=algorithm)
+    order = np.random.default_rng(0).permutation(len(grid))
+    computed = linkage(grid[order], family, algorithm=algorithm)
+    assert merged_values(computed, grid[order]) == merged_values(reference, grid)
+
+
+# Units
+
+
+def scaled_by_powers_of_two(exponent):
+    """(family, the same with its parameter in the other unit, factor of X, factor of d)."""
+    unit = 2.0**exponent
+    yield SphericalGaussian(), SphericalGaussian(), unit, unit**2
+    yield SphericalGaussian(), SphericalGaussian(unit**2), unit, 1.0
+    yield Poisson(), Poisson(0.01 * unit), unit, unit
+    yield Multinomial(), Multinomial(), unit, unit
+    yield Exponential(), Exponential(), unit, 1.0
+
+
+@pytest.mark.fast
+@both_algorithms
+@pytest.mark.parametrize("exponent", [-332, -100, -1, 7, 100, 332])
+def test_units_scale_every_height_and_change_no_merge(exponent, algorithm):
+    for family, other, factor, height_factor in scaled_by_powers_of_two(exponent):
+        X = continuous_rows(family.name, 20, 3, seed=12)
+        reference = linkage(X, family, algorithm=algorithm)
+        computed = linkage(X * factor, other, algorithm=algorithm)
+        np.testing.assert_array_equal(computed.merges, reference.merges)
+        np.testing.assert_array_equal(computed.heights, reference.heights * height_factor)
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize("exponent", [-200, -20, 20, 200])
+def test_units_change_nothing_where_the_smoothing_follows(exponent):
+    X = continuous_rows("gaussian", 20, 3, seed=12)
+    reference = linkage(X, Gaussian(0.01))
+    computed = linkage(X * 2.0**exponent, Gaussian(0.01 * 4.0**exponent))
+    np.testing.assert_array_equal(computed.merges, reference.merges)
+    np.testing.assert_allclose(computed.heights, reference.heights, rtol=1e-9)
+
+
+@pytest.mark.fast
+@both_algorithms
+@pytest.mark.parametrize("scale", [1e-100, 1e-30, 1e30, 1e100])
+def test_trees_are_whole_whatever_the_unit(scale, algorithm):
+    for family in FAMILIES:
+        if family == "bernoulli" and scale > 1.0:
+            continue
+        X = continuous_rows(family, 20, 3, seed=13) * scale
+        with np.errstate(over="ignore"):  # of a pivot without correct digits, which is replaced
+            tree = linkage(X, family, algorithm=algorithm)
+        assert tree.n_trees == 1, family
+        assert np.isfinite(tree.heights).all(), family
+        assert (tree.heights > 0.0).all(), family
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize("family", ON_THE_WHOLE_LINE)
+def test_a_far_origin_does_not_blur_the_tree(family):
+    X = np.round(1024.0 * continuous_rows(family, 20, 3, seed=14)) / 1024.0
+    reference = linkage(X, family)
+    computed = linkage(X + 2.0**30, family)  # exact: the sums have few binary digits
+    np.testing.assert_array_equal(computed.merges, reference.merges)
+    np.testing.assert_allclose(computed.heights, reference.heights, rtol=1e-9)
+
+
+# Copies and weights
+
+
+@pytest.mark.fast
+@both_algorithms
+@every_family
+@given(data=st.data())
+def test_copies_merge_at_exactly_zero(family, algorithm, data):
+    X, _ = data.draw(repeated(family))
+    tree = linkage(X, family, algorithm=algorithm)
+    n_copies = len(X) - len(np.unique(X, axis=0))
+    np.testing.assert_array_equal(tree.heights[:n_copies], 0.0)
+    if family != "multinomial":  # where proportional rows merge at zero too
+        assert (tree.heights[n_copies:] > 0.0).all()
+
+
+@pytest.mark.fast
+@both_algorithms
+@every_family
+@given(data=st.data())
+def test_a_weight_counts_copies(family, algorithm, data):
+    X, _ = data.draw(st.one_of(continuous(family), gridded(family)))
+    copies = np.array(data.draw(st.lists(st.integers(1, 4), min_size=len(X), max_size=len(X))))
+    source = np.repeat(np.arange(len(X)), copies)
+    computed = linkage(X, family, algorithm=algorithm, sample_weight=copies)
+    reference = linkage(X[source], family, algorithm=algorithm)
+    assert positive_merges(computed) == positive_merges(reference, source)
+    for k in range(1, 1 + np.count_nonzero(computed.heights > 0.0)):
+        np.testing.assert_array_equal(
+            computed.cut(n_clusters=k)[source], reference.cut(n_clusters=k)
+        )
+
+
+def positive_merges(tree, names=None):
+    """Merges above height 0 as {set of rows: (height, weight)}."""
+    names = range(tree.n_leaves) if names is None else names
+    sets = (frozenset(int(names[leaf]) for leaf in leaves) for leaves in leaf_sets(tree))
+    facts = zip(tree.heights.tolist(), tree.weights.tolist(), strict=True)
+    return {rows: fact for rows, fact in zip(sets, facts, strict=True) if fact[0] > 0.0}
+
+
+@pytest.mark.fast
+@both_algorithms
+@every_family
+def test_a_common_weight_scales_heights_only(family, algorithm):
+    X = continuous_rows(family, 20, 3, seed=15)
+    reference = linkage(X, family, algorithm=algorithm)
+    computed = linkage(X, family, algorithm=algorithm, sample_weight=4.0)
+    np.testing.assert_array_equal(computed.merges, reference.merges)
+    np.testing.assert_allclose(computed.heights, 4.0 * reference.heights, rtol=1e-12)
+    np.testing.assert_array_equal(computed.weights, 4.0 * reference.weights)
+
+
+@pytest.mark.fast
+@both_algorithms
+@every_family
+@pytest.mark.parametrize("rows", [continuous_rows, tied_rows])
+def test_rows_without_weight_change_nothing(family, algorithm, rows):
+    X = rows(family, 20, 2, 16)
+    heavy = np.random.default_rng(16).random(20) < 0.6
+    kept = np.flatnonzero(heavy)
+    reference = linkage(X[heavy], family, algorithm=algorithm)
+    computed = linkage(X, family, algorithm=algorithm, sample_weight=heavy.astype(float))
+    n_light = len(X) - len(kept)
+    np.testing.assert_array_equal(computed.heights[:n_light], 0.0)
+    np.testing.assert_array_equal(computed.heights[n_light:], reference.heights)
+    seen = {rows & set(kept.tolist()): fact for rows, fact in positive_merges(computed).items()}
+    assert seen == positive_merges(reference, kept)
+    for k in range(1, 1 + np.count_nonzero(reference.heights > 0.0)):
+        np.testing.assert_array_equal(
+            renumbered(computed.cut(n_clusters=k)[heavy]), reference.cut(n_clusters=k)
+        )
+
+
+def renumbered(labels):
+    """The same clusters, numbered by first appearance."""
+    numbers = {label: number for number, label in enumerate(dict.fromkeys(labels.tolist()))}
+    return np.array([numbers[label] for label in labels.tolist()])
+
+
+@pytest.mark.fast
+@every_family
+def test_rows_without_weight_join_their_nearest(family):
+    X = continuous_rows(family, 16, 2, seed=17)
+    weights = np.r_[np.ones(10), np.zeros(6)]
+    labels = linkage(X, family, sample_weight=weights).cut(5e-324)
+    for light in range(10, 16):
+        reference = min(range(10), key=lambda i: dissimilarity(X[[light]], X[[i]], family))
+        assert labels[light] == labels[reference]
+
+
+# Small and plain data
+
+
+@pytest.mark.fast
+@both_algorithms
+@every_family
+def test_two_rows(family, algorithm):
+    X = continuous_rows(family, 2, 3, seed=18)
+    tree = linkage(X, family, algorithm=algorithm)
+    assert tree.merges.tolist() == [[0, 1]]
+    assert tree.heights[0] == pytest.approx(dissimilarity(X[:1], X[1:], family), rel=1e-14)
+
+
+@pytest.mark.fast
+@both_algorithms
+@every_family
+def test_one_column(family, algorithm):
+    X = continuous_rows(family, 12, 1, seed=19)
+    tree = linkage(X, family, algorithm=algorithm)
+    CERTIFICATES[algorithm](tree, X, None, family)
+    assert tree.n_trees == 1
+
+
+@pytest.mark.fast
+@both_algorithms
+def test_on_a_line_wards_clusters_are_intervals(algorithm):
+    X = continuous_rows("spherical_gaussian", 25, 1, seed=19)
+    tree = linkage(X, "ward", algorithm=algorithm)
+    for k in range(1, 26):
+        labels = tree.cut(n_clusters=k)[np.argsort(X[:, 0])]
+        assert np.count_nonzero(np.diff(labels)) == k - 1
+
+
+@pytest.mark.fast
+@both_algorithms
+@every_family
+@pytest.mark.parametrize("n", [2, 3, 7])
+def test_identical_rows(family, algorithm, n):
+    X = np.repeat(continuous_rows(family, 1, 3, seed=20), n, axis=0)
+    tree = linkage(X, family, algorithm=algorithm)
+    np.testing.assert_array_equal(tree.heights, np.zeros(n - 1))
+    assert tree.weights[-1] == n
+    assert tree.cut(1e-300).tolist() == [0] * n
+
+
+@pytest.mark.fast
+def test_many_copies_make_a_shallow_tree():
+    tree = linkage(np.ones((1000, 1)), "ward")
+    depth = np.zeros(tree.n_leaves + len(tree.merges), int)
+    for node, pair in enumerate(tree.merges, start=tree.n_leaves):
+        depth[node] = 1 + depth[pair].max()
+    assert depth.max() == 10
+
+
+# Long work in portions
+
+
+def one_step_at_a_time(advance, report):
+    """As in_portions, with the smallest budget there is."""
+    while (status := advance(1)) == merges_module.OUT_OF_BUDGET:
+        report()
+    report()
+    return status
+
+
+@pytest.mark.fast
+@both_algorithms
+@every_family
+def test_smallest_portions_make_the_same_tree(monkeypatch, family, algorithm):
+    X, ties = continuous_rows(family, 25, 2, seed=21), tied_rows(family, 25, 2, seed=21)
+    threshold = float(np.median(linkage(X, family).heights))
+    options = {"family": family, "algorithm": algorithm}
+    calls = [(X, options), (ties, options), (X, {**options, "threshold": threshold})]
+    references = [linkage(rows, **options) for rows, options in calls]
+    for module in agglomerator_modules:
+        monkeypatch.setattr(module, "in_portions", one_step_at_a_time)
+    for (rows, options), reference in zip(calls, references, strict=True):
+        assert same_tree(linkage(rows, **options), reference)
+
+
+@both_algorithms
+def test_short_portions_make_the_same_tree(monkeypatch, algorithm):
+    X = continuous_rows("poisson", 1000, 3, seed=22)
+    reference = linkage(X, "poisson", algorithm=algorithm, n_jobs=1)
+    monkeypatch.setattr(merges_module, "_PORTION_SECONDS", 0.0)
+    assert same_tree(linkage(X, "poisson", algorithm=algorithm, n_jobs=1), reference)
+
+
+@pytest.mark.fast
+@both_algorithms
+def test_progress_is_drawn_and_changes_nothing(capsys, algorithm):
+    X = continuous_rows("poisson", 25, 2, seed=23)
+    reference = linkage(X, "poisson", algorithm=algorithm)
+    assert capsys.readouterr().err == ""
+    assert same_tree(linkage(X, "poisson", algorithm=algorithm, progress=True), reference)
+    drawn = capsys.readouterr().err
+    assert "merging" in drawn
+    assert "24" in drawn
+    assert ("neighbours" in drawn) == (algorithm == "greedy")
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize(
+    ("algorithm", "stage"),
+    [("greedy", "neighbours"), ("greedy", "merging"), ("nn_chain", "merging")],
+)
+def test_interrupt_ends_the_call_and_leaves_no_trace(monkeypatch, algorithm, stage):
+    X = continuous_rows("poisson", 25, 2, seed=24)
+    reference = linkage(X, "poisson", algorithm=algorithm)
+    threads = numba.get_num_threads()
+    closed = []
+
+    class Interrupting(linkage_module.Progress):
+        def __call__(self, reported, done):
+            if reported == stage:
+                raise KeyboardInterrupt
+
+        def close(self):
+            closed.append(stage)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(linkage_module, "Progress", Interrupting)
+        with pytest.raises(KeyboardInterrupt):
+            linkage(X, "poisson", algorithm=algorithm, n_jobs=1)
+    assert closed == [stage]
+    assert numba.get_num_threads() == threads
+    assert same_tree(linkage(X, "poisson", algorithm=algorithm), reference)

@@ -1,0 +1,140 @@
+"""Statistics of points and of groups of rows."""
+
+from __future__ import annotations
+
+import exact
+import numpy as np
+import pytest
+
+from fastrbhc import dissimilarity, families, statistics
+from fastrbhc.observations import Observations
+
+NAMES = ["spherical_gaussian", "gaussian", "poisson", "multinomial", "bernoulli", "exponential"]
+
+every_family = pytest.mark.parametrize("name", NAMES)
+
+
+def draw(name, rng, n, n_features):
+    if name == "bernoulli":
+        return rng.uniform(size=(n, n_features))
+    return rng.poisson(4.0, (n, n_features)) + 1.0
+
+
+def geometry_and_rows(name, X):
+    family = families.as_family(name)
+    return family.geometry(X.shape[1]), family.observe(X)
+
+
+def test_points():
+    rng = np.random.default_rng(0)
+    means, residuals = rng.normal(size=(5, 2)), 1e-20 * rng.normal(size=(5, 2))
+    weights = rng.uniform(1.0, 9.0, 5)
+    geometry = families.Gaussian(smoothing=0.5).geometry(2)
+    clusters = statistics.clusters_of_points(geometry, Observations(means, residuals, weights))
+    np.testing.assert_array_equal(clusters.means, means.T)
+    np.testing.assert_array_equal(clusters.residuals, residuals.T)
+    np.testing.assert_array_equal(clusters.weights, weights)
+    np.testing.assert_array_equal(clusters.ranks, np.arange(5))
+    assert not clusters.moments.any()
+    # A point: log dets of εI, its largest eigenvalue, and the mark for "no extent".
+    np.testing.assert_allclose(
+        clusters.cached, np.tile([np.log(0.5), 2.0 * np.log(0.5), 0.5, 1.0], (5, 1))
+    )
+
+
+def test_points_without_weights_have_weight_one():
+    geometry = families.Poisson().geometry(1)
+    clusters = statistics.clusters_of_points(geometry, Observations(np.array([[1.0], [2.0]])))
+    np.testing.assert_array_equal(clusters.weights, [1.0, 1.0])
+
+
+def test_the_frame_holds_all_means():
+    X = np.array([[0.0, 100.0], [4.0, 102.0], [1.0, 101.5]])
+    geometry = families.SphericalGaussian().geometry(2)
+    clusters = statistics.clusters_of_points(geometry, Observations(X))
+    np.testing.assert_array_equal(clusters.centre, [2.0, 101.0])
+    assert clusters.radius[0] == 2.0
+    np.testing.assert_array_equal(
+        clusters.coarse, np.float32([[-1.0, 1.0, -0.5], [-0.5, 0.5, 0.25]])
+    )
+
+
+@every_family
+def test_groups_against_numpy(name):
+    rng = np.random.default_rng(1)
+    X, labels = draw(name, rng, 30, 3), np.r_[0, 1, 2, 3, rng.integers(0, 4, 26)]
+    sample_weight = rng.integers(0, 4, 30) + (np.arange(30) < 4)
+    geometry, rows = geometry_and_rows(name, X)
+    weights = sample_weight * (1.0 if rows.weights is None else rows.weights)
+    clusters = statistics.clusters_of_groups(geometry, rows._replace(weights=weights), labels, 4)
+    for group in range(4):
+        which = labels == group
+        mean = np.average(rows.means[which], axis=0, weights=weights[which])
+        assert clusters.weights[group] == pytest.approx(weights[which].sum(), rel=1e-14)
+        np.testing.assert_allclose(clusters.means[:, group], mean, rtol=1e-13)
+        if name == "gaussian":
+            scatter = np.cov(rows.means[which].T, aweights=weights[which], bias=True)
+            total = weights[which].sum() * scatter[np.tril_indices(3)]
+            np.testing.assert_allclose(clusters.moments[group], total, rtol=1e-10, atol=1e-12)
+
+
+def test_means_of_groups_have_thirty_digits():
+    X = np.random.default_rng(2).uniform(1.0, 2.0, (50, 1))
+    geometry, rows = geometry_and_rows("spherical_gaussian", X)
+    clusters = statistics.clusters_of_groups(geometry, rows, np.zeros(50, np.int64), 1)
+    reference = sum(exact.exactly(float(x)) for x in X[:, 0]) / 50
+    computed = exact.exactly(clusters.means[0, 0]) + exact.exactly(clusters.residuals[0, 0])
+    assert abs(computed - reference) < 1e-29
+
+
+@every_family
+def test_dissimilarities_go_over_all_pairs_by_rows(name):
+    rng = np.random.default_rng(3)
+    X, labels = draw(name, rng, 12, 2), np.arange(12) % 4
+    geometry, rows = geometry_and_rows(name, X)
+    clusters = statistics.clusters_of_groups(geometry, rows, labels, 4)
+    reference = [
+        dissimilarity(X[labels == i], X[labels == j], name)
+        for i in range(4)
+        for j in range(i + 1, 4)
+    ]
+    np.testing.assert_array_equal(statistics.dissimilarities(geometry, clusters), reference)
+
+
+@every_family
+def test_nearest_clusters(name):
+    rng = np.random.default_rng(4)
+    X, labels, new = draw(name, rng, 30, 2), np.arange(30) % 5, draw(name, rng, 20, 2)
+    geometry, rows = geometry_and_rows(name, X)
+    clusters = statistics.clusters_of_groups(geometry, rows, labels, 5)
+    before = [part.copy() for part in clusters]
+    _, new_rows = geometry_and_rows(name, new)
+    reference = [
+        np.argmin([dissimilarity(X[labels == group], row[None], name) for group in range(5)])
+        for row in new
+    ]
+    computed = statistics.nearest_clusters(geometry, clusters, new_rows)
+    np.testing.assert_array_equal(computed, reference)
+    for part, old in zip(clusters, before, strict=True):
+        np.testing.assert_array_equal(part, old)
+
+
+def test_of_equally_near_clusters_the_first():
+    geometry, rows = geometry_and_rows("spherical_gaussian", np.array([[1.0], [-1.0]]))
+    clusters = statistics.clusters_of_points(geometry, rows)
+    new = Observations(np.array([[0.0], [-0.1]]))
+    assert statistics.nearest_clusters(geometry, clusters, new).tolist() == [0, 1]
+
+
+def test_reordered_copies():
+    geometry, rows = geometry_and_rows("gaussian", np.random.default_rng(5).normal(size=(4, 2)))
+    clusters = statistics.clusters_of_points(geometry, rows)
+    turned = statistics.reordered(clusters, np.array([3, 0, 2]))
+    np.testing.assert_array_equal(turned.means, clusters.means[:, [3, 0, 2]])
+    np.testing.assert_array_equal(turned.coarse, clusters.coarse[:, [3, 0, 2]])
+    np.testing.assert_array_equal(turned.ranks, [3, 0, 2])
+    np.testing.assert_array_equal(turned.cached, clusters.cached[[3, 0, 2]])
+    turned.means[:] = 0.0
+    turned.centre[:] = 7.0
+    assert clusters.means.all()
+    assert (clusters.centre != 7.0).all()

@@ -1,0 +1,41 @@
+"""Trees in a form that can be compared whatever the order of rows and merges."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def leaf_sets(tree):
+    """The leaves below each merge."""
+    sets = [frozenset([leaf]) for leaf in range(tree.n_leaves)]
+    for a, b in tree.merges:
+        sets.append(sets[a] | sets[b])
+    return sets[tree.n_leaves :]
+
+
+def merged_sets(tree, order=None):
+    """{leaf set: height}; with an order, leaf i of the tree is called order[i]."""
+    names = np.arange(tree.n_leaves) if order is None else order
+    sets = (frozenset(int(names[leaf]) for leaf in leaves) for leaves in leaf_sets(tree))
+    return dict(zip(sets, tree.heights.tolist(), strict=True))
+
+
+def merged_values(tree, X):
+    """The merges above height 0 as (sorted rows below, height), sorted.
+
+    Rows are named by their values, since copies of a row may stand for one another.
+    """
+    rows = [tuple(row) for row in (np.asarray(X, float) + 0.0).tolist()]
+    return sorted(
+        (sorted(rows[leaf] for leaf in leaves), height)
+        for leaves, height in zip(leaf_sets(tree), tree.heights.tolist(), strict=True)
+        if height > 0.0
+    )
+
+
+def same_tree(tree0, tree1):
+    """Whether two trees agree in every bit."""
+    return all(
+        np.array_equal(getattr(tree0, name), getattr(tree1, name))
+        for name in ("merges", "heights", "weights", "n_leaves", "threshold", "steps")
+    )
