@@ -58,7 +58,7 @@ class Clusters(NamedTuple):
     coarse: NDArray[np.float32]  # (d, n), (means − centre) / radius; d = 0 if not wanted
     centre: NDArray[np.float64]  # (d,), the middle of each column
     radius: NDArray[np.float64]  # (1,), the farthest that a mean lies from the centre
-    moments: NDArray[np.float64]  # (n, q), scatter; q = 0 where φ needs the mean only
+    moments: NDArray[np.float64]  # (n, q), scatter, see families/_cholesky; q = 0 if not needed
     cached: NDArray[np.float64]  # (n, r), values that follow from the moments
     ranks: NDArray[np.int64]  # (n,), which of two equally near clusters comes first
 

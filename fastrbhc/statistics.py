@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from fastrbhc._double_double import two_sum, weighted_mean
 from fastrbhc._jit import kernel
+from fastrbhc.families._cholesky import add_product
 from fastrbhc.geometry import Clusters, dissimilarity, new_scratch, refresh
 from fastrbhc.observations import Observations
 
@@ -153,7 +154,7 @@ def _add_scatter(clusters, means, residuals, weights, labels):
         entry = 0
         for k in range(n_features):
             for m in range(k + 1):
-                clusters.moments[group, entry] += weights[row] * steps[k] * steps[m]
+                add_product(clusters.moments, group, entry, weights[row], steps[k], steps[m])
                 entry += 1
 
 

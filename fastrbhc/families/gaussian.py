@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._jit import kernel
+from fastrbhc.families._cholesky import (
+    CANCELLED,
+    add_product,
+    add_scatter,
+    factor_row,
+    factor_row_precisely,
+)
 from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._smoothing import Smoothing, shift
 from fastrbhc.geometry import (
@@ -18,10 +24,11 @@ from fastrbhc.geometry import (
     coarse_distances,
     difference,
     merge_means,
+    refresh,
 )
 
-# Variance over smoothing: beyond these, small clusters keep fewer than 7 digits, or than 3.
-_DOUBTFUL, _HOPELESS = 1e9, 1e13
+# Variance over smoothing: beyond this even double-double cannot tell flat clusters apart.
+_HOPELESS = 1e20
 
 
 @family("gaussian", separable=False, reducible=False, domain=Domain())
@@ -38,10 +45,8 @@ class Gaussian(NamedTuple):
     ----------
     smoothing : float, default=0.01
         ε, added to the covariance (the paper's φ₁: a shift along the identity, which stays
-        inside the cone of covariances). It is in the squared unit of the data, so scale the
-        columns first: clusters of fewer rows than columns lose a digit for every factor of 10 by
-        which their variance exceeds the smoothing (10⁴ leaves 12 of 16). A warning tells when
-        fewer than 7 are left.
+        inside the cone of covariances). It is in the squared unit of the data: scale the columns
+        first, so that it means the same in each of them.
 
     Examples
     --------
@@ -60,25 +65,15 @@ class Gaussian(NamedTuple):
             )
 
     def check_rows(self, X: NDArray[np.float64]) -> None:
-        # A cluster of few rows is flat in some direction, where only the smoothing is left. The
-        # rounding of its scatter, about 2⁻⁵² of its largest variance, hides there.
         widths = X.max(axis=0) - X.min(axis=0)
         column = int(np.argmax(widths))
         excess = (0.5 * widths[column]) ** 2 / self.smoothing
-        advice = (
-            f"Column {column} is {widths[column]:.3g} wide, and its variance may exceed the "
-            f"smoothing {self.smoothing:g} by the factor {excess:.1g}. Scale the columns first "
-            "(sklearn.preprocessing.StandardScaler does) or choose a larger smoothing."
-        )
-        if excess > _HOPELESS:
-            raise ValueError(f"the determinants of small clusters cannot be told from 0. {advice}")
-        if excess > _DOUBTFUL:
-            digits = int(-math.log10(excess * 2.0**-52))
-            warnings.warn(
-                f"dissimilarities of small clusters will have about {digits} correct digits. "
-                f"{advice}",
-                UserWarning,
-                stacklevel=5,
+        if X.shape[1] > 1 and excess > _HOPELESS:
+            raise ValueError(
+                f"Column {column} is {widths[column]:.3g} wide: its variance may exceed the "
+                f"smoothing {self.smoothing:g} by a factor of {excess:.1g}, and the determinants "
+                "of small clusters cannot be told from 0. Scale the columns first "
+                "(sklearn.preprocessing.StandardScaler does) or choose a larger smoothing."
             )
 
     def smoothing_map(self, n_features: int) -> Smoothing:
@@ -91,19 +86,19 @@ class Gaussian(NamedTuple):
 class FullCovariance(NamedTuple):
     """The geometry of clusters with a mean and a scatter matrix.
 
-    Moments: the scatter Σ(x−x̄)(x−x̄)ᵀ by rows of its lower triangle; never X − xxᵀ, which
-    cancels. Cached: the log determinants of the leading k×k blocks of the smoothed covariance,
-    k = 1…d, then a bound of its largest eigenvalue, then 1 for a cluster without extent.
+    Moments: the scatter Σ(x−x̄)(x−x̄)ᵀ by rows of its lower triangle, in double-double; never
+    X − xxᵀ, which cancels. Cached: the log determinants of the leading k×k blocks of the smoothed
+    covariance, k = 1…d, a bound of its largest eigenvalue, and 1 for a cluster without extent.
     """
 
     ridge: float
 
     def sizes(self, n_features: int) -> Sizes:
         return Sizes(
-            moments=n_features * (n_features + 1) // 2,
+            moments=n_features * (n_features + 1),
             cached=n_features + 2,
             coarse=True,
-            matrix=(n_features, n_features + 1),  # a Cholesky factor and a solution
+            matrix=(2 * n_features, n_features + 1),  # a Cholesky factor and a solution
         )
 
     def dissimilarity(geometry, clusters, i, j, cutoff, scratch):
@@ -117,7 +112,10 @@ class FullCovariance(NamedTuple):
                 step = difference(clusters, i, j, k)
                 distance += step * step
             return 0.5 * weight * math.log1p(product * distance / geometry.ridge)
-        return _of_shapes(geometry, clusters, i, j, weight, product, cutoff, scratch.matrix)
+        value = _of_shapes(geometry, clusters, i, j, cutoff, scratch.matrix, False)
+        if np.isnan(value):
+            value = _of_shapes(geometry, clusters, i, j, cutoff, scratch.matrix, True)
+        return value
 
     def lower_bounds(geometry, clusters, i, start, stop, scratch):
         # The bracket is not negative, and δᵀA⁻¹δ ≥ ‖δ‖²/λmax(A), λmax being convex.
@@ -135,95 +133,88 @@ class FullCovariance(NamedTuple):
     def merge(geometry, clusters, i, j, scratch):
         w0, w1 = clusters.weights[i], clusters.weights[j]
         factor = w0 * w1 / (w0 + w1)
+        add_scatter(clusters.moments, i, j)
         entry = 0
         for k in range(clusters.means.shape[0]):
-            step = factor * difference(clusters, i, j, k)
+            step = difference(clusters, i, j, k)
             for m in range(k + 1):
-                pooled = clusters.moments[i, entry] + clusters.moments[j, entry]
-                clusters.moments[i, entry] = pooled + step * difference(clusters, i, j, m)
+                add_product(clusters.moments, i, entry, factor, step, difference(clusters, i, j, m))
                 entry += 1
         merge_means(clusters, i, j)
-        _refresh_shape(geometry, clusters, i, scratch.matrix)
+        refresh(geometry, clusters, i, scratch)
 
     def refresh(geometry, clusters, i, scratch):
-        _refresh_shape(geometry, clusters, i, scratch.matrix)
+        if not _refresh_shape(geometry, clusters, i, scratch.matrix, False):
+            _refresh_shape(geometry, clusters, i, scratch.matrix, True)
 
 
 @kernel
-def _of_shapes(geometry, clusters, i, j, weight, product, cutoff, work):
+def _of_shapes(geometry, clusters, i, j, cutoff, work, precise):
     """d by a Cholesky factorisation of nA that stops once the leading columns reach the cutoff.
 
     Restricted to the leading k columns d can only be smaller, so each row of the factor gives
     a lower bound of the whole. Rounding must not turn that into a wrong verdict: the bound has
-    to pass the cutoff by more than the logarithms can be off.
+    to pass the cutoff by more than the pivots and logarithms can be off. NaN if floats are not
+    precise enough.
     """
     n_features = clusters.means.shape[0]
     w0, w1 = clusters.weights[i], clusters.weights[j]
+    weight = w0 + w1
+    share = (w0 / weight) * (w1 / weight) * weight
     log_det, magnitude, mahalanobis, value = 0.0, 0.0, 0.0, 0.0
-    # Pivots may be off by the rounding of the largest variance, which is much to a small pivot.
-    spread = w0 * clusters.cached[i, n_features] + w1 * clusters.cached[j, n_features]
-    doubt = 1e-12 + 1e-15 * n_features * (spread / weight) / geometry.ridge
-    entry = 0
     for k in range(n_features):
+        ridge = weight * geometry.ridge
+        if precise:
+            pivot, diagonal = factor_row_precisely(clusters.moments, i, j, k, ridge, work)
+        else:
+            pivot, diagonal = factor_row(clusters.moments, i, j, k, ridge, work)
+            if pivot < CANCELLED * diagonal:
+                return np.nan
         solution = difference(clusters, i, j, k)
-        for m in range(k + 1):
-            total = clusters.moments[i, entry] + clusters.moments[j, entry]
-            entry += 1
-            if m == k:
-                total += weight * geometry.ridge
-            for column in range(m):
-                total -= work[k, column] * work[m, column]
-            if m < k:
-                work[k, m] = total / work[m, m]
-                solution -= work[k, m] * work[m, n_features]
-            else:
-                total = max(total, weight * geometry.ridge)  # as it is but for rounding
-                work[k, k] = math.sqrt(total)
+        for m in range(k):
+            solution -= work[k, m] * work[m, n_features]
         solution /= work[k, k]
         work[k, n_features] = solution
         mahalanobis += solution * solution
-        log_pivot = math.log(total / weight)
+        log_pivot = math.log(pivot / weight)
         log_det += log_pivot
         magnitude += abs(log_pivot)
         own = w0 * clusters.cached[i, k] + w1 * clusters.cached[j, k]
         bracket = max(weight * log_det - own, 0.0)
-        value = 0.5 * (bracket + weight * math.log1p(weight * product * mahalanobis))
-        if k + 1 < n_features and value * ROUNDING - doubt * weight * (1.0 + magnitude) > cutoff:
+        value = 0.5 * (bracket + weight * math.log1p(share * mahalanobis))
+        doubt = 1e-12 * magnitude + 4e-12 * (k + 1) * n_features
+        if k + 1 < n_features and value * ROUNDING - doubt * weight > cutoff:
             return value
     return value
 
 
 @kernel
-def _refresh_shape(geometry, clusters, i, work):
-    """Cached values of slot i from its scatter."""
+def _refresh_shape(geometry, clusters, i, work, precise):
+    """Cached values of slot i from its scatter; False if floats are not precise enough."""
     n_features = clusters.means.shape[0]
     weight = clusters.weights[i]
-    trace, entry = 0.0, -1
+    ridge = weight * geometry.ridge
+    log_det, trace, squares, entry = 0.0, 0.0, 0.0, 0
     for k in range(n_features):
+        if precise:
+            pivot, diagonal = factor_row_precisely(clusters.moments, i, -1, k, ridge, work)
+        else:
+            pivot, diagonal = factor_row(clusters.moments, i, -1, k, ridge, work)
+            if pivot < CANCELLED * diagonal:
+                return False
+        log_det += math.log(pivot / weight)
+        clusters.cached[i, k] = log_det
+        trace += clusters.moments[i, entry + k] / weight
         entry += k + 1
-        trace += clusters.moments[i, entry] / weight
-    log_det, squares = 0.0, 0.0
-    entry = 0
     for k in range(n_features):
         for m in range(k + 1):
-            total = clusters.moments[i, entry] / weight
-            entry += 1
-            if trace > 0.0:  # relative to the trace, as fourth powers may overflow
-                squares += (total / trace) ** 2 * (1.0 if m == k else 2.0)
-            if m == k:
-                total += geometry.ridge
-            for column in range(m):
-                total -= work[k, column] * work[m, column]
-            if m < k:
-                work[k, m] = total / work[m, m]
-            else:
-                total = max(total, geometry.ridge)
-                work[k, k] = math.sqrt(total)
-                log_det += math.log(total)
-        clusters.cached[i, k] = log_det
+            # Relative to the trace, as fourth powers may overflow.
+            share = clusters.moments[i, k * (k + 1) // 2 + m] / weight / max(trace, 1e-300)
+            squares += share * share * (1.0 if m == k else 2.0)
     # Largest eigenvalue from trace and Frobenius norm: Wolkowicz & Styan (1980). The added
     # term covers what cancels in the deviation.
     deviation = max(squares / n_features - 1.0 / n_features**2, 0.0) + 1e-14
     largest = trace * (1.0 / n_features + math.sqrt((n_features - 1) * deviation))
     clusters.cached[i, n_features] = largest * (1.0 + 1e-9) + geometry.ridge
     clusters.cached[i, n_features + 1] = 1.0 if trace == 0.0 else 0.0
+    return True
