@@ -94,9 +94,10 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64
         return None
     if isinstance(sample_weight, numbers.Real):
         sample_weight = np.full(n, float(sample_weight))
-    if np.iscomplexobj(sample_weight):
+    given = np.asarray(sample_weight)
+    if np.iscomplexobj(given):
         raise TypeError("sample_weight has to hold real numbers, got complex ones")
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    weights = given.astype(np.float64)
     if weights.shape != (n,):
         raise ValueError(
             f"sample_weight has shape {weights.shape}, expected ({n},): one number for every row"

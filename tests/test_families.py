@@ -199,6 +199,18 @@ def test_shapes_of_any_size():
         assert_tree_accurate(X, np.ones(4), "gaussian")
 
 
+@pytest.mark.parametrize("spread", [1e2, 1e4, 1e6, 1e8])
+def test_flat_clusters_of_any_spread(spread):
+    """Fewer rows than columns: the determinant is what the smoothing leaves after cancellation."""
+    rng = np.random.default_rng(12)
+    for n_features in (2, 3, 7):
+        for n0, n1 in [(1, 2), (2, 3), (3, 6)]:
+            X0, X1 = spread * rng.normal(size=(n0, n_features)), rng.normal(size=(n1, n_features))
+            assert_rows_accurate(X0, spread * X1, "gaussian")
+        line = np.outer(rng.normal(size=5), rng.normal(size=n_features))
+        assert_tree_accurate(spread * line, rng.integers(1, 1000, 5) * 1.0, "gaussian")
+
+
 # Signs, symmetry, zero
 
 

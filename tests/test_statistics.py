@@ -75,7 +75,8 @@ def test_groups_against_numpy(name):
         if name == "gaussian":
             scatter = np.cov(rows.means[which].T, aweights=weights[which], bias=True)
             total = weights[which].sum() * scatter[np.tril_indices(3)]
-            np.testing.assert_allclose(clusters.moments[group], total, rtol=1e-10, atol=1e-12)
+            leading = clusters.moments[group, : total.size]
+            np.testing.assert_allclose(leading, total, rtol=1e-10, atol=1e-12)
 
 
 def test_means_of_groups_have_thirty_digits():

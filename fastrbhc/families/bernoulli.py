@@ -22,7 +22,7 @@ class Bernoulli(NamedTuple):
     --------
     >>> from fastrbhc import dissimilarity
     >>> round(dissimilarity([[1, 0, 1]], [[1, 1, 1]], "bernoulli"), 6)
-    0.989263
+    0.989264
     """
 
     smoothing: float = 0.1

@@ -25,7 +25,7 @@ class Poisson(NamedTuple):
     --------
     >>> from fastrbhc import dissimilarity
     >>> round(dissimilarity([[3, 0]], [[5, 1]], "poisson"), 6)
-    0.909297
+    0.902837
     """
 
     smoothing: float = 0.01
