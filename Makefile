@@ -7,14 +7,18 @@ PYTEST = $(BIN)/python -m pytest
 
 .PHONY: demo test lint types test-lowest bench clean
 
-# Installed again whenever the metadata change.
-$(VENV)/installed: pyproject.toml
+# Installed again whenever the metadata change; the demonstration needs less than the tests.
+$(VENV)/runtime: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable ".[plot]"
+	touch $@
+
+$(VENV)/installed: $(VENV)/runtime
 	$(BIN)/python -m pip install --quiet --editable ".[dev,bench]"
 	touch $@
 
-demo: $(VENV)/installed
+demo: $(VENV)/runtime
 	$(BIN)/fastrbhc demo
 
 # Three times: compiled, compiled with every index checked, and a part as plain Python.

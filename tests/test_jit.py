@@ -133,9 +133,12 @@ def test_several_python_threads_at_once():
 def test_interrupt_stops_long_work_and_leaves_python_healthy(tmp_path, algorithm):
     # Left alone, this would run for hours.
     code = f"""
+        import signal
         import warnings
         import numpy as np
         import fastrbhc
+        # A process started in the background may have inherited that it ignores the signal.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         warnings.simplefilter("ignore")
         X = np.random.default_rng(0).normal(size=(150_000, 30))
         small = fastrbhc.linkage(X[:100], "ward", algorithm="{algorithm}")
@@ -152,10 +155,13 @@ def test_interrupt_stops_long_work_and_leaves_python_healthy(tmp_path, algorithm
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout.readline() == "started\n"
-    with pytest.raises(subprocess.TimeoutExpired):
-        process.wait(timeout=2)  # well inside the work
-    process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
+    try:
+        assert process.stdout.readline() == "started\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=2)  # well inside the work
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert output == "same\n"
     assert process.returncode == 0
