@@ -13,6 +13,8 @@ import itertools
 
 import numpy as np
 
+from fastrbhc.families import as_family
+
 TRANSLATION_INVARIANT = {"spherical_gaussian", "gaussian"}
 
 
@@ -58,6 +60,19 @@ def _size(*terms):
     return sum(np.abs(term).sum() for term in terms)
 
 
+def as_declared(family):
+    """The twin of a family that is new here, from the φ that it declares."""
+
+    def twin(rows, weights):
+        rows, _, own = family.observe(rows)
+        weights = weights if own is None else weights * own
+        scale, offset = family.smoothing_map(rows.shape[1])
+        terms = family.phi(scale * np.average(rows, axis=0, weights=weights) + offset)
+        return weights.sum(), terms.sum(), _size(terms)
+
+    return twin
+
+
 # For a group: its weight, φ at its mean, and the magnitude of the numbers that φ came from.
 FAMILIES = {
     "spherical_gaussian": _spherical_gaussian,
@@ -77,7 +92,8 @@ def dissimilarity_and_magnitude(rows0, weights0, rows1, weights1, family):
         centre = np.average(rows, axis=0, weights=weights)
         rows0, rows1, rows = rows0 - centre, rows1 - centre, rows - centre
     groups = [(rows0, weights0), (rows1, weights1), (rows, weights)]
-    (n0, phi0, size0), (n1, phi1, size1), (n, phi, size) = (FAMILIES[family](*g) for g in groups)
+    twin = FAMILIES.get(family) or as_declared(as_family(family))
+    (n0, phi0, size0), (n1, phi1, size1), (n, phi, size) = (twin(*g) for g in groups)
     return n0 * phi0 + n1 * phi1 - n * phi, n0 * size0 + n1 * size1 + n * size
 
 

@@ -14,7 +14,7 @@ quadratic
 domain
     The values a row may hold.
 
-Methods of a separable family, the first two run inside kernels:
+Methods of a separable family, the first two of which run inside kernels:
 
 ``divergence(family, value, mean, step)``
     The Bregman divergence φ(value) − φ(mean) − φ′(mean)·step of one column, where
@@ -22,6 +22,8 @@ Methods of a separable family, the first two run inside kernels:
     the step is tiny: no difference of large terms.
 ``divergence_bound(family, value, mean, step)``
     At most the divergence and quick, so free of logarithms. Optional.
+``phi(x)``
+    φ₁ itself, for arrays: the definition, for readers, and for tests of the divergence. Optional.
 ``smoothing_map(n_features)``
     The smoothing, one of those in ``_smoothing``. Optional: none.
 ``observe(X)``

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+
 from fastrbhc.families._entropy import entropy_excess, entropy_excess_bound
 from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._smoothing import Smoothing, contraction
@@ -33,6 +37,9 @@ class Bernoulli(NamedTuple):
 
     def smoothing_map(self, n_features: int) -> Smoothing:
         return contraction(self.smoothing, towards=0.5)
+
+    def phi(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        return xlogy(x, x) + xlogy(1.0 - x, 1.0 - x)
 
     def divergence(family, value, mean, step):
         if mean <= 0.0 or mean >= 1.0:

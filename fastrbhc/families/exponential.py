@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fastrbhc.families._entropy import log_excess, log_excess_bound
 from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._smoothing import Smoothing, shift
@@ -41,6 +44,9 @@ class Exponential(NamedTuple):
 
     def smoothing_map(self, n_features: int) -> Smoothing:
         return shift(self.smoothing)
+
+    def phi(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        return -np.log(x)
 
     def divergence(family, value, mean, step):
         ratio = value / mean

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlogy
 
 from fastrbhc._double_double import add, divide, two_sum
 from fastrbhc._jit import kernel
@@ -60,6 +61,9 @@ class Multinomial(NamedTuple):
 
     def smoothing_map(self, n_features: int) -> Smoothing:
         return contraction(self.smoothing, towards=1.0 / n_features)
+
+    def phi(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        return xlogy(x, x)
 
     def divergence(family, value, mean, step):
         if mean <= 0.0:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+
 from fastrbhc.families._entropy import entropy_excess, entropy_excess_bound
 from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._smoothing import Smoothing, shift
@@ -36,6 +40,9 @@ class Poisson(NamedTuple):
 
     def smoothing_map(self, n_features: int) -> Smoothing:
         return shift(self.smoothing)
+
+    def phi(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        return xlogy(x, x) - x
 
     def divergence(family, value, mean, step):
         if mean <= 0.0:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fastrbhc.families._interface import Domain, family
 
 
@@ -42,6 +45,9 @@ class SphericalGaussian(NamedTuple):
     def check(self) -> None:
         if not 0.0 < self.variance < float("inf"):
             raise ValueError(f"variance has to be positive and finite, got {self.variance}")
+
+    def phi(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        return x * x / (2.0 * self.variance)
 
     def divergence(family, value, mean, step):
         return step * step / (2.0 * family.variance)
