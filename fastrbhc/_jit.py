@@ -13,13 +13,14 @@ import contextlib
 import functools
 import hashlib
 import os
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.extending import overload as _overload
 
 # Numba's own annotations are recent and partial.
@@ -51,12 +52,18 @@ def _fingerprint() -> bytes:
 
 
 class _ContentCache(FunctionCache):
-    """Numba's cache on disk, valid for one state of the whole package, and never fatal."""
+    """Numba's cache on disk, with names of files that stand for one state of the package.
+
+    Numba writes the index before the code it points to. Were the names those of another state, a
+    second process could in between load the other state's code.
+    """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        own_file = self._cache_file._source_stamp
-        self._cache_file._source_stamp = (_fingerprint(), own_file)
+        own_file = repr(self._cache_file._source_stamp).encode()
+        state = hashlib.sha256(_fingerprint() + own_file).hexdigest()[:16]
+        name = f"{self._impl.filename_base}-{state}"
+        self._cache_file = IndexDataCacheFile(self._cache_path, name, state)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -70,8 +77,16 @@ class _ContentCache(FunctionCache):
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
             super().save_overload(sig, data)
+            self._forget_old_states()
         except OSError as error:
             _warn_once(f"compiled kernels could not be kept on disk ({error})")
+
+    def _forget_old_states(self) -> None:
+        state, week_ago = self._cache_file._source_stamp, time.time() - 7 * 24 * 3600
+        for path in Path(self._cache_path).glob(f"{self._impl.filename_base}-*.nb[ic]"):
+            with contextlib.suppress(OSError):  # another process may be quicker
+                if state not in path.name and path.stat().st_mtime < week_ago:
+                    path.unlink()
 
 
 def _warn_once(what: str) -> None:

@@ -171,6 +171,8 @@ def greedy_by_matrix(X, family):
     weights, sums, products = np.ones(n), X.copy(), np.einsum("ij,ik->ijk", X, X)
     if family == "multinomial":
         weights = X.sum(axis=1)
+    declared, smoothing = as_family(family), as_family(family).smoothing_map(d)
+    phi = _PHI.get(family, lambda x: declared.phi(smoothing.scale * x + smoothing.offset))
 
     def cost(weights, sums, products):
         """f of every cluster at once, from its weight, sum of rows and sum of their squares."""
@@ -178,7 +180,7 @@ def greedy_by_matrix(X, family):
         if family == "gaussian":
             covariance = products / weights[:, None, None] - np.einsum("ij,ik->ijk", mean, mean)
             return -0.5 * weights * np.linalg.slogdet(covariance + 0.01 * np.eye(d))[1]
-        return weights * _PHI[family](mean).sum(axis=1)
+        return weights * phi(mean).sum(axis=1)
 
     def row(i):
         union = weights[i] + weights, sums[i] + sums, products[i] + products
