@@ -57,6 +57,8 @@ def test_change_in_another_file_is_noticed(tmp_path):
         PACKAGE, tmp_path / "fastrbhc", ignore=shutil.ignore_patterns("__pycache__", "*.npz")
     )
     before = float(printed(ONE_DISSIMILARITY, cache=tmp_path / "cache", path=tmp_path))
+    kept = {path: path.read_bytes() for path in (tmp_path / "cache").rglob("*.nb[ic]")}
+    assert kept
     source = tmp_path / "fastrbhc" / "families" / "poisson.py"
     text = source.read_text()
     changed = text.replace("return mean * entropy", "return 2.0 * mean * entropy")
@@ -64,6 +66,8 @@ def test_change_in_another_file_is_noticed(tmp_path):
     source.write_text(changed)
     after = float(printed(ONE_DISSIMILARITY, cache=tmp_path / "cache", path=tmp_path))
     assert after == 2.0 * before
+    # No file serves both states: another process may be reading it.
+    assert all(path.read_bytes() == content for path, content in kept.items())
 
 
 def test_damaged_cache_is_passed_over(tmp_path):
