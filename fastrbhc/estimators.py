@@ -148,7 +148,7 @@ class RBHC(ClusterMixin, BaseEstimator):
             guess, seed = self.n_clusters_guess, self.random_state
             level = heuristic(rows, family, guess, self.multiplier, weights, seed)
         else:
-            level = check_threshold(self.threshold)  # type: ignore[arg-type]
+            level = check_threshold(self.threshold)
         stop = np.inf if self.compute_full_tree else level
         self.dendrogram_ = build(
             rows, family, weights, self.algorithm, self.neighbors, stop, n_threads, self.progress

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
+from fastrbhc._jit import config
 from fastrbhc.families import Family
 
 # Squares of differences, times the total weight and summed over columns, have to stay finite.
@@ -116,15 +116,16 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64
     return weights
 
 
-def check_threshold(threshold: float | None) -> float:
+def check_threshold(threshold: Any) -> float:
     """The level at which merging stops, as a float; infinite for None."""
     if threshold is None:
         return np.inf
     if isinstance(threshold, bool) or not isinstance(threshold, numbers.Real):
         raise TypeError(f"threshold has to be a number or None, got {threshold!r}")
-    if not threshold >= 0.0:
-        raise ValueError(f"threshold has to be at least 0, got {threshold}")
-    return float(threshold)
+    level = float(threshold)
+    if not level >= 0.0:
+        raise ValueError(f"threshold has to be at least 0, got {level}")
+    return level
 
 
 def check_count(value: Any, name: str, largest: int | None = None) -> int:
@@ -148,7 +149,7 @@ def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
 
 def check_threads(n_jobs: int | None) -> int:
     """How many threads to use: None for all that Numba would, negative to count from those."""
-    available = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+    available = int(config.NUMBA_NUM_THREADS)
     if n_jobs is None:
         return available
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral):

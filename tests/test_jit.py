@@ -61,7 +61,7 @@ def test_change_in_another_file_is_noticed(tmp_path):
     assert kept
     source = tmp_path / "fastrbhc" / "families" / "poisson.py"
     text = source.read_text()
-    changed = text.replace("return mean * entropy", "return 2.0 * mean * entropy")
+    changed = text.replace("return entropy_divergence(", "return 2.0 * entropy_divergence(")
     assert changed != text
     source.write_text(changed)
     after = float(printed(ONE_DISSIMILARITY, cache=tmp_path / "cache", path=tmp_path))

@@ -30,8 +30,18 @@ def entropy_excess(u):
 
 
 @kernel
-def entropy_excess_bound(mean, step):
-    """At most mean·entropy_excess(step / mean), for mean > 0 and step ≥ −mean."""
+def entropy_divergence(mean, step):
+    """The divergence of x·log x from a mean to mean + step; 0 at 0, where there are no steps."""
+    if mean <= 0.0:
+        return 0.0
+    return mean * entropy_excess(step / mean)
+
+
+@kernel
+def entropy_divergence_bound(mean, step):
+    """At most entropy_divergence(mean, step), for step ≥ −mean."""
+    if mean <= 0.0:
+        return 0.0
     return step * step / (2.0 * (mean + step * (1.0 / 3.0)))
 
 

@@ -100,7 +100,39 @@ def family(
     quadratic: bool = False,
     aliases: tuple[str, ...] = (),
 ) -> Callable[[FamilyClass], FamilyClass]:
-    """Declare a class as a family: state its properties, complete and register it."""
+    """Declare a class as a family: state its properties, complete and register it.
+
+    Parameters
+    ----------
+    name : str
+        The name by which the family can be asked for.
+    separable, reducible, quadratic : bool
+        Properties, see the contract above; the first decides which method is required.
+    domain : Domain, optional
+        The values of a row; a class whose domain depends on its parameters has a property.
+    aliases : tuple of str
+        Further names.
+
+    Returns
+    -------
+    callable
+        A decorator for a ``NamedTuple`` class.
+
+    Examples
+    --------
+    >>> from typing import NamedTuple
+    >>> import fastrbhc
+    >>> from fastrbhc.families import Domain, family
+    >>> @family("example", separable=True, reducible=False, domain=Domain(lower=0.0))
+    ... class Example(NamedTuple):
+    ...     power: float = 4.0
+    ...
+    ...     def divergence(family, value, mean, step):
+    ...         p = family.power
+    ...         return value**p - mean**p - p * mean ** (p - 1.0) * step
+    >>> fastrbhc.dissimilarity([[0.0]], [[2.0]], Example())
+    14.0
+    """
 
     def declare(cls: FamilyClass) -> FamilyClass:
         required = "divergence" if separable else "geometry"
@@ -109,18 +141,24 @@ def family(
                 f"the family {cls.__name__} has to define the method {required!r}, "
                 f"because it states separable={separable}"
             )
-        stated = {"name": name, "separable": separable, "reducible": reducible}
-        for key, value in {**stated, "quadratic": quadratic}.items():
-            setattr(cls, key, value)
+        stated: dict[str, Any] = {
+            "name": name,
+            "separable": separable,
+            "reducible": reducible,
+            "quadratic": quadratic,
+        }
         if domain is not None:
-            cls.domain = domain  # type: ignore[attr-defined]
+            stated["domain"] = domain
         elif not hasattr(cls, "domain"):
             raise TypeError(f"the family {cls.__name__} has to state its domain")
-        for key, method in _DEFAULTS.items():
+        for key, value in stated.items():
+            setattr(cls, key, value)
+        defaults = dict(_DEFAULTS)
+        if separable:
+            defaults["divergence_bound"] = vars(cls)["divergence"]
+        for key, method in defaults.items():
             if not hasattr(cls, key):
                 setattr(cls, key, method)
-        if separable and not hasattr(cls, "divergence_bound"):
-            cls.divergence_bound = cls.divergence  # type: ignore[attr-defined]
         for key in (name, *aliases):
             _REGISTER[key] = cls
         return cls
@@ -140,7 +178,7 @@ def _no_check(self: Any, X: Any = None) -> None:
     """Any parameters and any rows of the domain will do."""
 
 
-_DEFAULTS = {
+_DEFAULTS: dict[str, Any] = {
     "smoothing_map": _no_smoothing,
     "observe": _rows_as_they_are,
     "check": _no_check,
@@ -150,20 +188,49 @@ _DEFAULTS = {
 
 
 def registered() -> dict[str, type]:
-    """Names and aliases of all families known so far, with their classes."""
+    """Names and aliases of all families known so far, with their classes.
+
+    Returns
+    -------
+    dict
+        A copy of the register.
+
+    Examples
+    --------
+    >>> from fastrbhc.families import registered
+    >>> registered()["ward"].__name__
+    'SphericalGaussian'
+    """
     return dict(_REGISTER)
 
 
 def as_family(family: str | Family) -> Family:
-    """The family of that name, or the record itself, with its numbers as floats."""
+    """The family of that name, or the record itself, with its numbers as floats.
+
+    Parameters
+    ----------
+    family : str, record or class
+        A name or alias, a record, or a class of records, which stands for its defaults.
+
+    Returns
+    -------
+    record
+        A family whose parameters have been checked.
+
+    Examples
+    --------
+    >>> from fastrbhc.families import Poisson, as_family
+    >>> as_family("poisson") == as_family(Poisson) == Poisson(smoothing=0.01)
+    True
+    """
     if isinstance(family, str):
-        cls = _REGISTER.get(family.lower().replace("-", "_").replace(" ", "_"))
-        if cls is None:
+        known_class = _REGISTER.get(family.lower().replace("-", "_").replace(" ", "_"))
+        if known_class is None:
             near = difflib.get_close_matches(family.lower(), _REGISTER, n=3, cutoff=0.5)
             hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
             known = ", ".join(map(repr, sorted(_REGISTER)))
             raise ValueError(f"unknown family {family!r}: {hint}The families are {known}")
-        return as_family(cls())
+        return as_family(known_class())
     if isinstance(family, type):
         if not hasattr(family, "separable"):
             raise TypeError(_not_a_family(family))
@@ -171,11 +238,8 @@ def as_family(family: str | Family) -> Family:
     if not (isinstance(family, tuple) and hasattr(family, "separable")):
         raise TypeError(_not_a_family(family))
     # One compilation a family, whether a parameter was typed 1 or 1.0.
-    numbers = {
-        field: value if isinstance(value, bool) else float(value)
-        for field, value in family._asdict().items()  # type: ignore[attr-defined]
-    }
-    record = type(family)(**numbers)
+    cls: Any = type(family)
+    record: Family = cls(*(v if isinstance(v, bool) else float(v) for v in family))
     record.check()
     return record
 

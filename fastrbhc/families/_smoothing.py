@@ -26,10 +26,46 @@ NONE = Smoothing(1.0, 0.0)
 
 
 def contraction(amount: float, towards: float) -> Smoothing:
-    """φ₀: move every mean the share ``amount`` of its way towards an inner point."""
+    """φ₀: move every mean the share ``amount`` of its way towards an inner point.
+
+    Parameters
+    ----------
+    amount : float
+        α, between 0 and 1.
+    towards : float
+        γ, the same in every column.
+
+    Returns
+    -------
+    Smoothing
+
+    Examples
+    --------
+    >>> from fastrbhc.families import contraction
+    >>> contraction(0.5, towards=0.25)
+    Smoothing(scale=0.5, offset=0.125)
+    """
     return Smoothing(1.0 - amount, amount * towards)
 
 
 def shift(amount: float, along: float = 1.0) -> Smoothing:
-    """φ₁: move every mean by ``amount`` in a direction that stays inside the cone."""
+    """φ₁: move every mean by ``amount`` in a direction that stays inside the cone.
+
+    Parameters
+    ----------
+    amount : float
+        α.
+    along : float, default=1.0
+        γ, the same in every column.
+
+    Returns
+    -------
+    Smoothing
+
+    Examples
+    --------
+    >>> from fastrbhc.families import shift
+    >>> shift(0.01)
+    Smoothing(scale=1.0, offset=0.01)
+    """
     return Smoothing(1.0, amount * along)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from fastrbhc.families._entropy import entropy_excess, entropy_excess_bound
+from fastrbhc.families._entropy import entropy_divergence, entropy_divergence_bound
 from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._smoothing import Smoothing, contraction
 
@@ -42,12 +42,8 @@ class Bernoulli(NamedTuple):
         return xlogy(x, x) + xlogy(1.0 - x, 1.0 - x)
 
     def divergence(family, value, mean, step):
-        if mean <= 0.0 or mean >= 1.0:
-            return 0.0
-        rest = 1.0 - mean
-        return mean * entropy_excess(step / mean) + rest * entropy_excess(-step / rest)
+        return entropy_divergence(mean, step) + entropy_divergence(1.0 - mean, -step)
 
     def divergence_bound(family, value, mean, step):
-        if mean <= 0.0 or mean >= 1.0:
-            return 0.0
-        return entropy_excess_bound(mean, step) + entropy_excess_bound(1.0 - mean, -step)
+        yes, no = entropy_divergence_bound(mean, step), entropy_divergence_bound(1.0 - mean, -step)
+        return yes + no

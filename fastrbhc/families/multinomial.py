@@ -10,7 +10,7 @@ from scipy.special import xlogy
 
 from fastrbhc._double_double import add, divide, two_sum
 from fastrbhc._jit import kernel
-from fastrbhc.families._entropy import entropy_excess, entropy_excess_bound
+from fastrbhc.families._entropy import entropy_divergence, entropy_divergence_bound
 from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._smoothing import Smoothing, contraction
 from fastrbhc.observations import Observations
@@ -66,14 +66,10 @@ class Multinomial(NamedTuple):
         return xlogy(x, x)
 
     def divergence(family, value, mean, step):
-        if mean <= 0.0:
-            return 0.0
-        return mean * entropy_excess(step / mean)
+        return entropy_divergence(mean, step)
 
     def divergence_bound(family, value, mean, step):
-        if mean <= 0.0:
-            return 0.0
-        return entropy_excess_bound(mean, step)
+        return entropy_divergence_bound(mean, step)
 
 
 @kernel

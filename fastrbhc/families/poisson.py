@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from fastrbhc.families._entropy import entropy_excess, entropy_excess_bound
+from fastrbhc.families._entropy import entropy_divergence, entropy_divergence_bound
 from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._smoothing import Smoothing, shift
 
@@ -45,11 +45,7 @@ class Poisson(NamedTuple):
         return xlogy(x, x) - x
 
     def divergence(family, value, mean, step):
-        if mean <= 0.0:
-            return 0.0
-        return mean * entropy_excess(step / mean)
+        return entropy_divergence(mean, step)
 
     def divergence_bound(family, value, mean, step):
-        if mean <= 0.0:
-            return 0.0
-        return entropy_excess_bound(mean, step)
+        return entropy_divergence_bound(mean, step)
