@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 PYTEST = $(BIN)/python -m pytest
 
-.PHONY: demo test lint types test-lowest bench clean
+.PHONY: demo test lint types test-thorough test-lowest bench clean
 
 # Installed again whenever the metadata change; the demonstration needs less than the tests.
 $(VENV)/runtime: pyproject.toml
@@ -33,6 +33,10 @@ lint: $(VENV)/installed
 
 types: $(VENV)/installed
 	$(BIN)/mypy
+
+# Twenty times as many random data sets; some twenty minutes.
+test-thorough: $(VENV)/installed
+	$(PYTEST) -q -n 2 --hypothesis-profile=thorough tests
 
 # The oldest versions that pyproject.toml admits, in an environment of their own.
 test-lowest:
