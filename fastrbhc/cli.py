@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         named = error.filename is not None and error.strerror is not None
         return _fail(f"{error.filename}: {error.strerror}" if named else str(error))
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, ArithmeticError) as error:
         return _fail(str(error))
     except MemoryError as error:
         return _fail(f"not enough memory. {error}")
@@ -187,6 +187,9 @@ def _cluster(arguments: argparse.Namespace) -> None:
     outputs = [path for path in (arguments.labels, arguments.tree) if path is not None]
     for path in outputs:
         _check_writable(path)
+    files = [Path(path).resolve() for path in (arguments.file, *outputs)]
+    if len(set(files)) < len(files):
+        raise ValueError("FILE, --labels and --tree have to be different files")
     from fastrbhc import RBHC
     from fastrbhc.tables import read_table
     from fastrbhc.validation import check_values

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from fastrbhc.thresholds import heuristic
 from fastrbhc.validation import (
     check_choice,
     check_count,
+    check_kinds,
     check_threads,
     check_threshold,
     check_values,
@@ -190,7 +190,7 @@ class RBHC(ClusterMixin, BaseEstimator):
             Labels as in ``labels_``; the smaller label where two clusters are equally near.
         """
         check_is_fitted(self)
-        family = as_family(self.family)
+        family = self._family  # that of the fit: parameters may have been set since
         rows = self._check(X, family, reset=False)
         with compiling_for(family):
             geometry = family.geometry(rows.shape[1])
@@ -201,10 +201,11 @@ class RBHC(ClusterMixin, BaseEstimator):
             raise ValueError(f"threshold has to be 'kmeans' or a number, got {self.threshold!r}")
         if self.n_clusters is None and self.threshold is None:
             raise ValueError("give either threshold or n_clusters: nothing says when to stop")
-        if self.n_clusters is not None and isinstance(self.threshold, numbers.Real):
+        if self.n_clusters is not None and not isinstance(self.threshold, str | None):
             raise ValueError("give either threshold or n_clusters, and not both")
 
     def _check(self, X: ArrayLike, family: Family, reset: bool) -> NDArray[np.float64]:
+        check_kinds(X)
         values = validate_data(
             self,
             X,
@@ -238,6 +239,7 @@ class RBHC(ClusterMixin, BaseEstimator):
     ) -> None:
         """Number the clusters, and keep their statistics for new rows."""
         self.n_clusters_ = int(labels.max()) + 1
+        self._family = family
         with compiling_for(family):
             geometry = family.geometry(rows.shape[1])
             points = weighted(family.observe(rows), weights)

@@ -15,9 +15,7 @@ from fastrbhc._progress import Progress
 from fastrbhc.agglomerators import ALGORITHMS
 from fastrbhc.dendrogram import Dendrogram, dendrogram_of_merges
 from fastrbhc.families import Family, as_family
-from fastrbhc.geometry import Clusters, new_scratch
 from fastrbhc.neighbors import BACKENDS
-from fastrbhc.neighbors._interface import probe
 from fastrbhc.observations import Collapsed, Observations, collapse, take, weighted
 from fastrbhc.validation import (
     check_choice,
@@ -29,6 +27,9 @@ from fastrbhc.validation import (
 
 # Below this much work, in pairs times columns, a second thread costs more than it brings.
 _WORTH_A_THREAD = 20_000_000
+# Above this much, the tree of some points is built first, to see how long all of them will take.
+_WORTH_A_PILOT = 1_000_000_000
+_PILOT = 400
 _LONG_SECONDS = 600.0
 
 
@@ -68,7 +69,9 @@ def linkage(
         How nearest clusters are found. "brute" looks at all of them: O(n²d) time, O(nd) memory.
     threshold : float, optional
         λ: a pair is merged only when d < λ, and a forest is left. By default the whole tree is
-        built, which can be cut at any λ afterwards.
+        built, which can be cut at any λ afterwards; cut at λ, a greedy tree gives that forest. In
+        a chain a cluster without a neighbour below λ is finished, even if a union that is made
+        later comes nearer to it.
     sample_weight : array-like of shape (n,), optional
         A row with weight 3 counts as three copies. Rows with weight 0 join the row nearest to
         them, at height 0, and change nothing else.
@@ -132,19 +135,19 @@ def build(
     with compiling_for(family):
         geometry = family.geometry(n_features)
         points, point_of_row = _distinct(geometry, weighted(family.observe(X), sample_weight))
-        clusters = statistics.clusters_of_points(geometry, points)
-        index = backend(geometry, clusters)
-        n_points = clusters.weights.size
+        n_points = points.means.shape[0]
         if n_points**2 * n_features < _WORTH_A_THREAD:
             n_threads = 1
-        else:
-            _warn_if_long(geometry, clusters, index)
+        if n_points**2 * n_features > _WORTH_A_PILOT:
+            _warn_if_long(agglomerate, backend, geometry, points)
+        clusters = statistics.clusters_of_points(geometry, points)
+        index = backend(geometry, clusters)
         totals = {"neighbours": n_points, "merging": n_points - 1}
         with Progress(progress, totals) as report:
             merges = agglomerate(geometry, clusters, index, threshold, n_threads, report)
     count = merges.made[0]
     if threshold == np.inf and count < n_points - 1:
-        raise ArithmeticError(
+        raise ValueError(
             f"the dissimilarity of the family {family.name!r} is not finite for these rows"
         )
     children, heights = _with_repeated_rows(
@@ -239,19 +242,23 @@ def _with_repeated_rows(
     )
 
 
-def _warn_if_long(geometry: Any, clusters: Clusters, index: Any) -> None:
-    """Say so, once, if a look at a few queries foretells many minutes."""
-    n_features, n = clusters.means.shape
-    scratch = new_scratch(geometry, n_features)
+def _warn_if_long(agglomerate: Any, backend: Any, geometry: Any, points: Observations) -> None:
+    """Say so, once, if the tree of a few hundred of the points foretells many minutes.
+
+    Queries alone would not tell: full covariances cost nothing while all clusters are points.
+    """
+    n, n_features = points.means.shape
+    some = take(points, np.arange(0, n, max(1, n // _PILOT)))
     seconds = []
-    for slot in (0, n // 3, 2 * n // 3):  # the first call may compile
+    for pilot in (take(some, np.arange(20)), some):  # the first one may compile
         start = time.perf_counter()
-        probe(index, geometry, clusters, slot, scratch)
+        clusters = statistics.clusters_of_points(geometry, pilot)
+        agglomerate(geometry, clusters, backend(geometry, clusters), np.inf, 1, lambda *_: None)
         seconds.append(time.perf_counter() - start)
-    estimate = 1.5 * n * min(seconds)
+    estimate = seconds[-1] * (n / len(some.means)) ** 2
     if estimate > _LONG_SECONDS:
         warnings.warn(
-            f"linkage of {n:,} distinct rows with {n_features} columns will take about "
+            f"linkage of {n:,} distinct rows with {n_features} columns may take about "
             f"{estimate / 60:,.0f} minutes: every query looks at all clusters. A threshold, fewer "
             "columns or a sample of the rows would make it shorter; progress=True shows how far "
             "it is",

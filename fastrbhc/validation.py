@@ -19,6 +19,7 @@ _LIGHTEST, _HEAVIEST = 1e-50, 1e50
 
 def check_rows(X: ArrayLike, family: Family, *, min_rows: int = 2, name: str = "X") -> Any:
     """X as a float64 matrix of rows that the family can take."""
+    check_kinds(X, name)
     values = check_array(
         X,
         accept_sparse="csr" if family.domain.takes_sparse else False,
@@ -29,6 +30,31 @@ def check_rows(X: ArrayLike, family: Family, *, min_rows: int = 2, name: str = "
         input_name=name,
     )
     return check_values(values, family, column_names(X), name)
+
+
+def check_kinds(X: Any, name: str = "X") -> None:
+    """Refuse text, dates and masks, which would be misread or fail without saying where."""
+    if isinstance(X, np.ma.MaskedArray) and np.ma.getmaskarray(X).any():
+        raise ValueError(f"Input {name} has masked values. Drop such rows or fill them in first.")
+    names = column_names(X)
+    columns = {} if names is None else dict(zip(names, (X[c] for c in X.columns), strict=True))
+    if isinstance(X, np.ndarray):
+        columns = {"all": X}
+    for label, column in columns.items():
+        values = np.asarray(column)
+        if values.dtype.kind in "mM":
+            raise ValueError(
+                f"column {label!r} of {name} holds dates or times, which have no unit here. "
+                "Convert it to numbers, or drop it."
+            )
+        if names is not None and values.dtype.kind in "OUST":
+            try:
+                values.astype(np.float64)
+            except (ValueError, TypeError) as error:
+                raise ValueError(
+                    f"column {label!r} of {name} holds text or other things that are not numbers "
+                    f"({error}). Encode it as numbers, or drop it."
+                ) from error
 
 
 def column_names(X: Any) -> list[str] | None:
@@ -48,10 +74,11 @@ def check_values(
         if wrong.any():
             row, column = (int(place) for place in np.argwhere(wrong)[0])
             label = f"column {column}" if columns is None else f"column {columns[column]!r}"
+            counting = " Rows and columns count from 0." if columns is None else ""
             others = int(wrong.sum()) - 1
             more = f" (and {others} more)" if others else ""
             raise ValueError(
-                f"{what}: row {row}, {label} is {values[row, column]:g}{more}. {advice}"
+                f"{what}: row {row}, {label} is {values[row, column]:g}{more}. {advice}{counting}"
             )
 
     # One pass over all values decides whether any of them has to be looked for.
@@ -72,7 +99,9 @@ def check_values(
         sign = "Negative values" if domain.lower == 0.0 else "Too small values"
         refuse(values < domain.lower, f"{sign} in data passed as {name}", f"{takes}.")
     if lowest == domain.lower and not domain.includes_lower:
-        advice = f"{takes}; with a positive smoothing it takes the boundary too."
+        advice = f"{takes}."
+        if hasattr(family, "smoothing"):
+            advice = f"{takes}; with a positive smoothing it takes the boundary too."
         refuse(values == domain.lower, f"Input {name} reaches {domain.lower:g}", advice)
     if highest > domain.upper:
         refuse(values > domain.upper, f"Too large values in data passed as {name}", f"{takes}.")
@@ -110,7 +139,10 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64
     ):
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
-            raise ValueError(f"sample_weight is {what} in row {row}: {weights[row]:g}")
+            raise ValueError(
+                f"sample_weight is {what} in row {row}: {weights[row]:g}. Weights are finite "
+                "numbers of at least 0; correct that one, or drop the row."
+            )
     if not weights.any():
         raise ValueError("sample_weight is zero in every row: nothing is left to cluster")
     return weights

@@ -237,3 +237,12 @@ def test_as_a_process(table, tmp_path):
     done = subprocess.run([*command, "no.csv"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "fastrbhc: error: there is no file no.csv\n"
+
+
+def test_no_file_is_written_over(tmp_path, capsys):
+    path = tmp_path / "data.csv"
+    path.write_text("0,0\n1,1\n5,5\n")
+    for outputs in (["--labels", str(path)], ["--labels", "same", "--tree", "same"]):
+        assert cli.main(["cluster", str(path), "--clusters", "2", *outputs]) == 2
+        assert "different files" in capsys.readouterr().err
+    assert path.read_text() == "0,0\n1,1\n5,5\n"

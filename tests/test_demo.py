@@ -48,7 +48,6 @@ def test_nodes_above_the_threshold_belong_to_no_cluster(findings):
 
 
 def test_the_picture(findings, tmp_path, capsys, monkeypatch):
-    pytest.importorskip("matplotlib")
     monkeypatch.setattr(demo, "find", lambda: findings)
     path = tmp_path / "picture.png"
     assert cli.main(["demo", "--output", str(path)]) == 0

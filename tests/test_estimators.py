@@ -192,6 +192,13 @@ def test_predict_minds_the_weights():
     assert model.predict([[2.2], [3.9]]).tolist() == [1, 0]
 
 
+def test_predict_uses_the_family_that_was_fitted():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    model = RBHC("ward", n_clusters=3).fit(X)
+    before = model.predict(X)
+    np.testing.assert_array_equal(model.set_params(family="gaussian").predict(X), before)
+
+
 def test_predict_refuses():
     model = RBHC("poisson", n_clusters=2)
     with pytest.raises(NotFittedError):

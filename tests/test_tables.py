@@ -7,6 +7,7 @@ import gzip
 import re
 
 import numpy as np
+import pandas
 import pytest
 from scipy.sparse import csr_array
 
@@ -97,7 +98,6 @@ def test_a_name_goes_before_a_position(write):
 
 
 def test_the_index_of_a_data_frame_is_taken_for_ids(write, tmp_path):
-    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(VALUES, index=["a", "b"])
     frame.to_csv(tmp_path / "frame.csv")
     table = read_table(tmp_path / "frame.csv")
@@ -201,7 +201,6 @@ def test_arrays_that_are_no_table(tmp_path):
 
 
 def test_parquet(tmp_path):
-    pandas, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     frame = pandas.DataFrame({"n": ["a", "b"], "x": [1, 3.5], "y": [2, -4]})
     frame.to_parquet(tmp_path / "plain.parquet")
     table = read_table(tmp_path / "plain.parquet", "n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -268,6 +269,48 @@ def test_numbers_from_numpy_are_numbers():
     assert validation.check_threshold(None) == np.inf
 
 
+# Kinds of data that would be misread
+
+
+def test_text_in_a_data_frame_is_named():
+    frame = pd.DataFrame({"size": [1.0, 2.0, 3.0], "kind": ["x", "y", "z"]})
+    for call in (fastrbhc.linkage, lambda data: RBHC().fit(data)):
+        with pytest.raises(ValueError, match="column 'kind' of X holds text.*drop it"):
+            call(frame)
+
+
+def test_dates_are_refused():
+    dates = np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[D]")
+    for data in (dates[:, None], pd.DataFrame({"day": dates})):
+        with pytest.raises(ValueError, match="holds dates or times"):
+            fastrbhc.linkage(data)
+
+
+def test_masked_values_are_missing_values():
+    X = np.arange(6.0).reshape(3, 2)
+    with pytest.raises(ValueError, match="masked values"):
+        fastrbhc.linkage(np.ma.masked_array(X, mask=X > 4.0))
+    unmasked = fastrbhc.linkage(np.ma.masked_array(X, mask=False))
+    np.testing.assert_array_equal(unmasked.heights, fastrbhc.linkage(X).heights)
+
+
+def test_a_variance_that_makes_everything_overflow():
+    family = families.SphericalGaussian(1e-150)
+    with pytest.raises(ValueError, match="Choose a larger variance"):
+        fastrbhc.linkage([[0.0], [1e100]], family)
+
+
+def test_the_name_of_a_built_in_family_is_not_given_away():
+    with pytest.raises(ValueError, match="the name 'poisson' belongs to fastrbhc"):
+
+        @families.family("poisson", separable=True, reducible=False, domain=families.Domain())
+        class Taken(NamedTuple):
+            def divergence(family, value, mean, step):
+                return step * step
+
+    assert families.registered()["poisson"] is families.Poisson
+
+
 # Long jobs
 
 
@@ -275,12 +318,12 @@ def test_numbers_from_numpy_are_numbers():
 def every_job_is_long(monkeypatch):
     module = sys.modules["fastrbhc.linkage"]
     monkeypatch.setattr(module, "_LONG_SECONDS", 0.0)
-    monkeypatch.setattr(module, "_WORTH_A_THREAD", 1_000)
+    monkeypatch.setattr(module, "_WORTH_A_PILOT", 1_000)
 
 
 def test_a_long_job_is_announced_and_done(every_job_is_long):
     X = np.random.default_rng(0).normal(size=(50, 2))
-    message = r"linkage of 50 distinct rows with 2 columns will take about .* minutes.*threshold"
+    message = r"linkage of 50 distinct rows with 2 columns may take about .* minutes.*threshold"
     with pytest.warns(UserWarning, match=message) as caught:
         tree = fastrbhc.linkage(X, "ward")
     assert tree.n_trees == 1

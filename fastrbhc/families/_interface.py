@@ -160,6 +160,9 @@ def family(
             if not hasattr(cls, key):
                 setattr(cls, key, method)
         for key in (name, *aliases):
+            taken = _REGISTER.get(key)
+            if taken is not None and taken.__module__ != cls.__module__:
+                raise ValueError(f"the name {key!r} belongs to {taken.__module__}: choose another")
             _REGISTER[key] = cls
         return cls
 

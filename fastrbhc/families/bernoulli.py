@@ -20,7 +20,8 @@ class Bernoulli(NamedTuple):
     Parameters
     ----------
     smoothing : float, default=0.1
-        Share of the way from the observed shares to ½ (the paper's φ₀).
+        Share of the way from the observed shares to ½ (the paper's φ₀). Without it, shares
+        that differ from 1 by less than 10⁻⁶ lose digits; yes or no does not.
 
     Examples
     --------

@@ -39,8 +39,10 @@ class Exponential(NamedTuple):
         return Domain(lower=0.0, includes_lower=self.smoothing > 0.0)
 
     def check(self) -> None:
-        if not 0.0 <= self.smoothing < float("inf"):
-            raise ValueError(f"smoothing has to be finite and not negative, got {self.smoothing}")
+        if not 0.0 <= self.smoothing <= 1e120:
+            raise ValueError(
+                f"smoothing has to be at most 1e120 and not negative, got {self.smoothing}"
+            )
 
     def smoothing_map(self, n_features: int) -> Smoothing:
         return shift(self.smoothing)

@@ -58,9 +58,9 @@ class Gaussian(NamedTuple):
     smoothing: float = 0.01
 
     def check(self) -> None:
-        if not 0.0 < self.smoothing < float("inf"):
+        if not 0.0 < self.smoothing <= 1e245:
             raise ValueError(
-                f"smoothing has to be positive and finite, got {self.smoothing}: "
+                f"smoothing has to be positive and at most 1e245, got {self.smoothing}: "
                 "without it a single point has no covariance"
             )
 

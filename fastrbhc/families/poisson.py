@@ -35,8 +35,10 @@ class Poisson(NamedTuple):
     smoothing: float = 0.01
 
     def check(self) -> None:
-        if not 0.0 <= self.smoothing < float("inf"):
-            raise ValueError(f"smoothing has to be finite and not negative, got {self.smoothing}")
+        if not 0.0 <= self.smoothing <= 1e120:
+            raise ValueError(
+                f"smoothing has to be at most 1e120 and not negative, got {self.smoothing}"
+            )
 
     def smoothing_map(self, n_features: int) -> Smoothing:
         return shift(self.smoothing)

@@ -46,6 +46,14 @@ class SphericalGaussian(NamedTuple):
         if not 0.0 < self.variance < float("inf"):
             raise ValueError(f"variance has to be positive and finite, got {self.variance}")
 
+    def check_rows(self, X: NDArray[np.float64]) -> None:
+        width = float(np.max(X.max(axis=0) - X.min(axis=0)))
+        if not 0.5 * width * (width / self.variance) < 1e245:  # times columns and weights
+            raise ValueError(
+                f"a column {width:.3g} wide is too much for the variance {self.variance:g}: the "
+                "dissimilarity overflows. Choose a larger variance, or a larger unit."
+            )
+
     def phi(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         return x * x / (2.0 * self.variance)
 

@@ -71,9 +71,3 @@ def find_links(index, geometry, clusters, cutoff, start, stop, links, scratch):
         links.neighbors[i] = slot
         links.nodes[i] = slot  # at the start the node of a slot is the slot
         links.ranks[i] = clusters.ranks[slot] if slot >= 0 else -1
-
-
-@kernel
-def probe(index, geometry, clusters, i, scratch):
-    """One query, to see how long it takes."""
-    return nearest(index, geometry, clusters, i, 0, np.inf, scratch)
