@@ -28,8 +28,8 @@ from fastrbhc.validation import (
 # Below this much work, in pairs times columns, a second thread costs more than it brings.
 _WORTH_A_THREAD = 20_000_000
 # Above this much, the tree of some points is built first, to see how long all of them will take.
-_WORTH_A_PILOT = 1_000_000_000
-_PILOT = 400
+_WORTH_A_PILOT = 5_000_000_000
+_PILOT, _PILOT_SECONDS = 400, 0.2
 _LONG_SECONDS = 600.0
 
 
@@ -243,19 +243,18 @@ def _with_repeated_rows(
 
 
 def _warn_if_long(agglomerate: Any, backend: Any, geometry: Any, points: Observations) -> None:
-    """Say so, once, if the tree of a few hundred of the points foretells many minutes.
+    """Say so, once, if the tree of some of the points foretells many minutes.
 
     Queries alone would not tell: full covariances cost nothing while all clusters are points.
     """
     n, n_features = points.means.shape
-    some = take(points, np.arange(0, n, max(1, n // _PILOT)))
-    seconds = []
-    for pilot in (take(some, np.arange(20)), some):  # the first one may compile
-        start = time.perf_counter()
-        clusters = statistics.clusters_of_points(geometry, pilot)
-        agglomerate(geometry, clusters, backend(geometry, clusters), np.inf, 1, lambda *_: None)
-        seconds.append(time.perf_counter() - start)
-    estimate = seconds[-1] * (n / len(some.means)) ** 2
+    _pilot(agglomerate, backend, geometry, points, 20)  # compiles, perhaps
+    size = min(_PILOT, n)
+    seconds = _pilot(agglomerate, backend, geometry, points, size)
+    while seconds < _PILOT_SECONDS and 2 * size <= n:
+        size *= 2
+        seconds = _pilot(agglomerate, backend, geometry, points, size)
+    estimate = seconds * (n / size) ** 2
     if estimate > _LONG_SECONDS:
         warnings.warn(
             f"linkage of {n:,} distinct rows with {n_features} columns may take about "
@@ -265,3 +264,11 @@ def _warn_if_long(agglomerate: Any, backend: Any, geometry: Any, points: Observa
             UserWarning,
             stacklevel=4,
         )
+
+
+def _pilot(agglomerate: Any, backend: Any, geometry: Any, points: Observations, size: int) -> float:
+    """Seconds that the tree of that many points takes; they come in no order."""
+    start = time.perf_counter()
+    clusters = statistics.clusters_of_points(geometry, take(points, np.arange(size)))
+    agglomerate(geometry, clusters, backend(geometry, clusters), np.inf, 1, lambda *_: None)
+    return time.perf_counter() - start

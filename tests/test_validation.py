@@ -275,7 +275,7 @@ def test_numbers_from_numpy_are_numbers():
 def test_text_in_a_data_frame_is_named():
     frame = pd.DataFrame({"size": [1.0, 2.0, 3.0], "kind": ["x", "y", "z"]})
     for call in (fastrbhc.linkage, lambda data: RBHC().fit(data)):
-        with pytest.raises(ValueError, match="column 'kind' of X holds text.*drop it"):
+        with pytest.raises(ValueError, match=r"column 'kind' of X holds text.*drop it"):
             call(frame)
 
 
@@ -305,7 +305,7 @@ def test_the_name_of_a_built_in_family_is_not_given_away():
 
         @families.family("poisson", separable=True, reducible=False, domain=families.Domain())
         class Taken(NamedTuple):
-            def divergence(family, value, mean, step):
+            def divergence(self, value, mean, step):
                 return step * step
 
     assert families.registered()["poisson"] is families.Poisson
