@@ -41,7 +41,8 @@ def kmeans_threshold(
     family : str or record
         A record from `fastrbhc.families`, or its name.
     n_clusters_guess : int
-        k̃, a rough guess; only its order of magnitude matters.
+        k̃, a rough guess. A larger one makes λ smaller; another seed moves λ by some per cent, and
+        with it the merges that lie close to it.
     multiplier : int, default=4
         How many k-means clusters there are for each cluster guessed.
     sample_weight : array-like of shape (n,), optional
