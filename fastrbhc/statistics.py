@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ from fastrbhc._jit import kernel
 from fastrbhc.families._cholesky import add_product
 from fastrbhc.geometry import Clusters, dissimilarity, new_scratch, refresh
 from fastrbhc.observations import Observations
+
+# Columns of rows, or entries of their scatter, that one call of a kernel looks at.
+_PORTION = 4_000_000
 
 
 def clusters_of_points(geometry: Any, points: Observations) -> Clusters:
@@ -36,9 +40,13 @@ def clusters_of_groups(
     clusters = _empty_clusters(geometry, n_groups, n_features)
     weights = np.ones(n) if rows.weights is None else rows.weights
     residuals = np.zeros((1, n_features)) if rows.residuals is None else rows.residuals
-    _add_means(clusters, rows.means, residuals, weights, labels)
+    errors = np.zeros(n_groups)
+    for start, stop in _portions(n, n_features):
+        _add_means(clusters, errors, rows.means, residuals, weights, labels, start, stop)
+    clusters.weights[:] += errors
     if clusters.moments.shape[1]:
-        _add_scatter(clusters, rows.means, residuals, weights, labels)
+        for start, stop in _portions(n, clusters.moments.shape[1]):
+            _add_scatter(clusters, rows.means, residuals, weights, labels, start, stop)
     _set_frame(clusters)
     _refresh(geometry, clusters, n_groups, new_scratch(geometry, n_features))
     clusters.weights[clusters.weights == 0.0] = np.nan
@@ -62,8 +70,16 @@ def nearest_clusters(geometry: Any, clusters: Clusters, rows: Observations) -> N
     scratch = new_scratch(geometry, n_features)
     k = clusters.weights.size
     enlarged = reordered(clusters, np.append(np.arange(k), 0))  # one more slot, for the row
-    _assign(geometry, enlarged, rows.means, residuals, weights, scratch, labels)
+    for start, stop in _portions(n, k * (n_features + clusters.moments.shape[1])):
+        _assign(geometry, enlarged, rows.means, residuals, weights, scratch, labels, start, stop)
     return labels
+
+
+def _portions(n: int, work_per_row: int) -> Iterator[tuple[int, int]]:
+    """Runs of rows, each a fraction of a second of work: a kernel cannot be interrupted."""
+    size = max(1, _PORTION // work_per_row)
+    for start in range(0, n, size):
+        yield start, min(n, start + size)
 
 
 def reordered(clusters: Clusters, slots: NDArray[np.int64]) -> Clusters:
@@ -113,10 +129,12 @@ def _refresh(geometry, clusters, count, scratch):
 
 
 @kernel
-def _add_means(clusters, means, residuals, weights, labels):
-    """Weights and means of groups in double-double; residuals has one row if all are zero."""
-    errors = np.zeros(clusters.weights.size)
-    for row in range(means.shape[0]):
+def _add_means(clusters, errors, means, residuals, weights, labels, start, stop):
+    """Add rows to weights and means of groups, in double-double.
+
+    The further digits of the weights are in errors; residuals has one row if all are zero.
+    """
+    for row in range(start, stop):
         if weights[row] == 0.0:
             continue
         group = labels[row]
@@ -136,16 +154,14 @@ def _add_means(clusters, means, residuals, weights, labels):
                 )
         clusters.weights[group], error = two_sum(clusters.weights[group], weights[row])
         errors[group] += error
-    for group in range(errors.size):
-        clusters.weights[group] += errors[group]
 
 
 @kernel
-def _add_scatter(clusters, means, residuals, weights, labels):
-    """Scatter of groups about their means, by rows of the lower triangle."""
+def _add_scatter(clusters, means, residuals, weights, labels, start, stop):
+    """Add rows to the scatter of groups about their means, by rows of the lower triangle."""
     n_features = means.shape[1]
     steps = np.empty(n_features)
-    for row in range(means.shape[0]):
+    for row in range(start, stop):
         group = labels[row]
         rest = min(row, residuals.shape[0] - 1)
         for k in range(n_features):
@@ -168,15 +184,15 @@ def _all_pairs(geometry, clusters, scratch, out):
 
 
 @kernel
-def _assign(geometry, clusters, means, residuals, weights, scratch, labels):
+def _assign(geometry, clusters, means, residuals, weights, scratch, labels, start, stop):
     """Put each row into the last slot and look for the nearest of the others."""
     last = clusters.weights.size - 1
-    for row in range(means.shape[0]):
+    for row in range(start, stop):
         clusters.weights[last] = weights[row]
         for k in range(means.shape[1]):
             clusters.means[k, last] = means[row, k]
             clusters.residuals[k, last] = residuals[min(row, residuals.shape[0] - 1), k]
-        if row == 0:  # what is cached does not depend on where a point lies
+        if row == start:  # what is cached does not depend on where a point lies
             clusters.moments[last] = 0.0
             refresh(geometry, clusters, last, scratch)
         best, label = np.inf, 0

@@ -95,16 +95,21 @@ def check_values(
             f"Measure that column in a larger unit: up to {_LARGEST:g} will do.",
         )
     takes = f"The family {family.name!r} takes values in {domain}"
+    remedy = "correct or drop such rows, or choose another family."
     if lowest < domain.lower:
         sign = "Negative values" if domain.lower == 0.0 else "Too small values"
-        refuse(values < domain.lower, f"{sign} in data passed as {name}", f"{takes}.")
+        refuse(values < domain.lower, f"{sign} in data passed as {name}", f"{takes}: {remedy}")
     if lowest == domain.lower and not domain.includes_lower:
         advice = f"{takes}."
         if hasattr(family, "smoothing"):
             advice = f"{takes}; with a positive smoothing it takes the boundary too."
         refuse(values == domain.lower, f"Input {name} reaches {domain.lower:g}", advice)
     if highest > domain.upper:
-        refuse(values > domain.upper, f"Too large values in data passed as {name}", f"{takes}.")
+        refuse(
+            values > domain.upper,
+            f"Too large values in data passed as {name}",
+            f"{takes}: {remedy}",
+        )
     if domain.needs_positive_total:
         empty = np.flatnonzero(values.sum(axis=1) <= 0.0)
         if empty.size:
@@ -168,7 +173,9 @@ def check_count(value: Any, name: str, largest: int | None = None) -> int:
     if count < 1:
         raise ValueError(f"{name} has to be at least 1, got {count}")
     if largest is not None and count > largest:
-        raise ValueError(f"{name}={count} is more than the number of rows, {largest}")
+        raise ValueError(
+            f"{name}={count} is more than the number of rows, {largest}: ask for at most that many"
+        )
     return count
 
 

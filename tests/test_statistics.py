@@ -139,3 +139,18 @@ def test_reordered_copies():
     turned.centre[:] = 7.0
     assert clusters.means.all()
     assert (clusters.centre != 7.0).all()
+
+
+@pytest.mark.parametrize("name", ["poisson", "multinomial", "gaussian"])
+def test_portions_leave_no_trace(name, monkeypatch):
+    rng = np.random.default_rng(5)
+    X, labels = rng.poisson(9.0, (50, 3)) + 1.0, np.arange(50) % 4
+    family = families.as_family(name)
+    geometry, rows = family.geometry(3), family.observe(X)
+    reference = statistics.clusters_of_groups(geometry, rows, labels, 4)
+    nearest = statistics.nearest_clusters(geometry, reference, rows)
+    monkeypatch.setattr(statistics, "_PORTION", 1)
+    computed = statistics.clusters_of_groups(geometry, rows, labels, 4)
+    for expected, value in zip(reference, computed, strict=True):
+        np.testing.assert_array_equal(value, expected)
+    np.testing.assert_array_equal(statistics.nearest_clusters(geometry, computed, rows), nearest)
