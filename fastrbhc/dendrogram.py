@@ -194,18 +194,54 @@ def dendrogram_of_merges(
     threshold: float = np.inf,
 ) -> Dendrogram:
     """The tree of merges in the order they were made, which is not always that of their levels."""
-    n, m = leaf_weights.size, heights.size
-    steps = np.argsort(_subtree_maxima(children, heights, n), kind="stable")
-    place = np.arange(n + m)
-    place[n + steps] = n + np.arange(m)
-    merges = np.sort(place[children[steps]], axis=1)
+    n = leaf_weights.size
+    steps = _stable_order(subtree_maxima(children, heights, n))
+    merges = in_order(children, steps, n)
     return Dendrogram(
         merges, heights[steps], _merged_weights(merges, leaf_weights), n, threshold, steps
     )
 
 
+def _stable_order(levels: NDArray[np.float64]) -> NDArray[np.int64]:
+    """What a stable argsort gives; with few ties in half the time."""
+    if (levels[1:] >= levels[:-1]).all():
+        return np.arange(levels.size)
+    order = np.argsort(levels)
+    tied = levels[order[1:]] == levels[order[:-1]]
+    if tied.any():
+        places = np.flatnonzero(np.append(tied, False) | np.append(False, tied))
+        order[places] = order[places][np.lexsort((order[places], levels[order[places]]))]
+    return order
+
+
 @kernel
-def _subtree_maxima(children, heights, n_leaves):
+def in_order(children, steps, n_leaves):
+    """The merges in the order of the steps, renumbered, the smaller node first."""
+    place = np.empty(steps.size, np.int64)
+    for i in range(steps.size):
+        place[steps[i]] = n_leaves + i
+    merges = np.empty(children.shape, np.int64)
+    for i in range(steps.size):
+        a, b = children[steps[i], 0], children[steps[i], 1]
+        a = a if a < n_leaves else place[a - n_leaves]
+        b = b if b < n_leaves else place[b - n_leaves]
+        merges[i, 0], merges[i, 1] = min(a, b), max(a, b)
+    return merges
+
+
+@kernel
+def renumber(children, nodes, next_node):
+    """Name the leaves by their nodes, and number the merges on from next_node."""
+    for i in range(children.shape[0]):
+        for side in range(2):
+            child = children[i, side]
+            children[i, side] = (
+                nodes[child] if child < nodes.size else child - nodes.size + next_node
+            )
+
+
+@kernel
+def subtree_maxima(children, heights, n_leaves):
     """The largest height in the subtree of each merge."""
     maxima = heights.copy()
     for i in range(heights.size):

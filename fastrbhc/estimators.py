@@ -18,6 +18,7 @@ from fastrbhc.neighbors import BACKENDS
 from fastrbhc.observations import weighted
 from fastrbhc.thresholds import heuristic
 from fastrbhc.validation import (
+    check_algorithm,
     check_choice,
     check_count,
     check_kinds,
@@ -45,9 +46,9 @@ class RBHC(ClusterMixin, BaseEstimator):
         Rough guess for the heuristic.
     multiplier : int, default=4
         How many k-means clusters the heuristic uses for each cluster guessed.
-    algorithm : {"auto", "greedy", "nn_chain"}, default="auto"
+    algorithm : {"auto", "greedy", "levels", "nn_chain"}, default="auto"
         See `linkage`.
-    neighbors : {"auto", "brute"}, default="auto"
+    neighbors : {"auto", "brute", "kd_tree"}, default="auto"
         See `linkage`.
     compute_full_tree : bool, default=False
         Go on to the root after the threshold, so that the tree can be cut elsewhere too.
@@ -136,6 +137,7 @@ class RBHC(ClusterMixin, BaseEstimator):
         n_threads = check_threads(self.n_jobs)
         check_choice(self.algorithm, "algorithm", ("auto", *ALGORITHMS))
         check_choice(self.neighbors, "neighbors", ("auto", *BACKENDS))
+        check_algorithm(self.algorithm, family)
         check_count(self.n_clusters_guess, "n_clusters_guess")
         check_count(self.multiplier, "multiplier")
         self._check_what_decides()

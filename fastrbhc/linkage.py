@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import warnings
 from typing import Any
 
 import numpy as np
@@ -13,24 +11,19 @@ from fastrbhc import statistics
 from fastrbhc._jit import compiling_for
 from fastrbhc._progress import Progress
 from fastrbhc.agglomerators import ALGORITHMS
-from fastrbhc.dendrogram import Dendrogram, dendrogram_of_merges
+from fastrbhc.dendrogram import Dendrogram, dendrogram_of_merges, renumber
 from fastrbhc.families import Family, as_family
 from fastrbhc.neighbors import BACKENDS
-from fastrbhc.observations import Collapsed, Observations, collapse, take, weighted
+from fastrbhc.observations import Collapsed, Observations, collapse, rows_by_point, take, weighted
+from fastrbhc.planning import plan, warn_if_long
 from fastrbhc.validation import (
+    check_algorithm,
     check_choice,
     check_rows,
     check_threads,
     check_threshold,
     check_weights,
 )
-
-# Below this much work, in pairs times columns, a second thread costs more than it brings.
-_WORTH_A_THREAD = 20_000_000
-# Above this much, the tree of some points is built first, to see how long all of them will take.
-_WORTH_A_PILOT = 5_000_000_000
-_PILOT, _PILOT_SECONDS = 400, 0.2
-_LONG_SECONDS = 600.0
 
 
 def linkage(
@@ -61,12 +54,17 @@ def linkage(
     family : str or record, default="gaussian"
         A record from `fastrbhc.families`, or its name: "spherical_gaussian" (or "ward"),
         "gaussian", "poisson", "multinomial", "bernoulli", "exponential".
-    algorithm : {"auto", "greedy", "nn_chain"}, default="auto"
+    algorithm : {"auto", "greedy", "levels", "nn_chain"}, default="auto"
         "greedy" merges the nearest pair of all at every step, and is exact for every family.
-        "nn_chain" merges pairs that are each other's nearest neighbour; its tree is the greedy
-        one where the family is reducible. "auto" is "greedy", which takes no more time.
-    neighbors : {"auto", "brute"}, default="auto"
-        How nearest clusters are found. "brute" looks at all of them: O(n²d) time, O(nd) memory.
+        "levels" merges many pairs at a time that are each other's nearest neighbour, on all
+        threads. It is for families that are reducible, and its tree is the greedy one.
+        "nn_chain" merges one such pair after another; where a family is not reducible its tree
+        can differ from the greedy one. "auto" is "levels" where the family is reducible, and
+        "greedy" otherwise.
+    neighbors : {"auto", "brute", "kd_tree"}, default="auto"
+        How nearest clusters are found: "brute" looks at all of them, "kd_tree" at those in
+        boxes that may hold a nearer one. The tree is the same, to the bit. "auto" takes the
+        kd-tree where the columns are few. Memory is O(n) with either.
     threshold : float, optional
         λ: a pair is merged only when d < λ, and a forest is left. By default the whole tree is
         built, which can be cut at any λ afterwards; cut at λ, a greedy tree gives that forest. In
@@ -107,6 +105,7 @@ def linkage(
     family = as_family(family)
     check_choice(algorithm, "algorithm", ("auto", *ALGORITHMS))
     check_choice(neighbors, "neighbors", ("auto", *BACKENDS))
+    check_algorithm(algorithm, family)
     level = check_threshold(threshold)
     n_threads = check_threads(n_jobs)
     rows = check_rows(X, family)
@@ -130,21 +129,18 @@ def build(
     if threshold <= 0.0:  # d < 0 never holds
         none = np.empty((0, 2), np.int64)
         return dendrogram_of_merges(none, np.empty(0), leaf_weights, threshold)
-    agglomerate = ALGORITHMS["greedy" if algorithm == "auto" else algorithm]
-    backend = BACKENDS["brute" if neighbors == "auto" else neighbors]
     with compiling_for(family):
         geometry = family.geometry(n_features)
         points, point_of_row = _distinct(geometry, weighted(family.observe(X), sample_weight))
         n_points = points.means.shape[0]
-        if n_points**2 * n_features < _WORTH_A_THREAD:
-            n_threads = 1
-        if n_points**2 * n_features > _WORTH_A_PILOT:
-            _warn_if_long(agglomerate, backend, geometry, points)
-        clusters = statistics.clusters_of_points(geometry, points)
-        index = backend(geometry, clusters)
+        chosen = plan(family, n_points, n_features, algorithm, neighbors, n_threads)
+        warn_if_long(chosen, geometry, points, stacklevel=4)
+        clusters = chosen.clusters(geometry, points)
+        del points  # memory: the clusters hold them now
         totals = {"neighbours": n_points, "merging": n_points - 1}
         with Progress(progress, totals) as report:
-            merges = agglomerate(geometry, clusters, index, threshold, n_threads, report)
+            merges = chosen.agglomerate(geometry, clusters, threshold, report)
+        del clusters
     count = merges.made[0]
     if threshold == np.inf and count < n_points - 1:
         raise ValueError(
@@ -216,7 +212,7 @@ def _with_repeated_rows(
     shallow tree.
     """
     n = point_of_row.size
-    nodes = np.argsort(point_of_row, kind="stable")
+    nodes = rows_by_point(point_of_row, n_points)
     owners = point_of_row[nodes]
     joined: list[NDArray[np.int64]] = []
     next_node = n
@@ -229,46 +225,10 @@ def _with_repeated_rows(
         next_node += left.size
         joined.append(np.sort(pairs, axis=1))
         nodes, owners = np.delete(nodes, left + 1), np.delete(owners, left + 1)
-    n_joined = next_node - n
-    # A child below n_points is a point, now the node of its rows; others are numbered on.
-    renumbered = np.where(
-        children < n_points,
-        nodes[np.minimum(children, n_points - 1)],
-        children - n_points + next_node,
-    )
+    renumber(children, nodes, next_node)
+    if not joined:
+        return children, heights
     return (
-        np.concatenate([*joined, renumbered]),
-        np.concatenate([np.zeros(n_joined), heights]),
+        np.concatenate([*joined, children]),
+        np.concatenate([np.zeros(next_node - n), heights]),
     )
-
-
-def _warn_if_long(agglomerate: Any, backend: Any, geometry: Any, points: Observations) -> None:
-    """Say so, once, if the tree of some of the points foretells many minutes.
-
-    Queries alone would not tell: full covariances cost nothing while all clusters are points.
-    """
-    n, n_features = points.means.shape
-    _pilot(agglomerate, backend, geometry, points, 20)  # compiles, perhaps
-    size = min(_PILOT, n)
-    seconds = _pilot(agglomerate, backend, geometry, points, size)
-    while seconds < _PILOT_SECONDS and 2 * size <= n:
-        size *= 2
-        seconds = _pilot(agglomerate, backend, geometry, points, size)
-    estimate = seconds * (n / size) ** 2
-    if estimate > _LONG_SECONDS:
-        warnings.warn(
-            f"linkage of {n:,} distinct rows with {n_features} columns may take about "
-            f"{estimate / 60:,.0f} minutes: every query looks at all clusters. A threshold, fewer "
-            "columns or a sample of the rows would make it shorter; progress=True shows how far "
-            "it is",
-            UserWarning,
-            stacklevel=4,
-        )
-
-
-def _pilot(agglomerate: Any, backend: Any, geometry: Any, points: Observations, size: int) -> float:
-    """Seconds that the tree of that many points takes; they come in no order."""
-    start = time.perf_counter()
-    clusters = statistics.clusters_of_points(geometry, take(points, np.arange(size)))
-    agglomerate(geometry, clusters, backend(geometry, clusters), np.inf, 1, lambda *_: None)
-    return time.perf_counter() - start

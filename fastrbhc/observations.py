@@ -6,10 +6,12 @@ point first, which is faster, and exact: a mean of equal rows never passes throu
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fastrbhc._jit import kernel
 
 
 class Observations(NamedTuple):
@@ -34,8 +36,8 @@ def weighted(rows: Observations, sample_weight: NDArray[np.float64] | None) -> O
 def take(rows: Observations, which: NDArray[np.intp]) -> Observations:
     """Some of the rows."""
     return Observations(
-        rows.means[which],
-        None if rows.residuals is None else rows.residuals[which],
+        np.take(rows.means, which, axis=0),
+        None if rows.residuals is None else np.take(rows.residuals, which, axis=0),
         None if rows.weights is None else rows.weights[which],
     )
 
@@ -66,12 +68,28 @@ def collapse(rows: Observations) -> Collapsed:
     return Collapsed(points, point_of_row)
 
 
+@kernel
+def rows_by_point(point_of_row: Any, n_points: int) -> Any:
+    """The rows of the first point, then those of the second, and so on, each in their order."""
+    starts = np.zeros(n_points + 1, np.int64)
+    for row in range(point_of_row.size):
+        starts[point_of_row[row] + 1] += 1
+    for point in range(n_points):
+        starts[point + 1] += starts[point]
+    rows = np.empty(point_of_row.size, np.int64)
+    for row in range(point_of_row.size):
+        point = point_of_row[row]
+        rows[starts[point]] = row
+        starts[point] += 1
+    return rows
+
+
 def _order_by_value(rows: Observations) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """An order that brings equal rows together, and whether each equals the one before."""
     hashes = _hash_rows(rows)
     # Equal rows by weight, so that their sum does not depend on the order of the rows either.
     weights = () if rows.weights is None else (rows.weights,)
-    order = np.lexsort((*weights, hashes)) if weights else np.argsort(hashes, kind="stable")
+    order = np.lexsort((*weights, hashes)) if weights else np.argsort(hashes)
     same = np.zeros(order.size, bool)
     same[1:] = hashes[order[1:]] == hashes[order[:-1]]
     candidates = np.flatnonzero(same)

@@ -11,21 +11,30 @@ from numpy.typing import NDArray
 from fastrbhc._double_double import two_sum, weighted_mean
 from fastrbhc._jit import kernel
 from fastrbhc.families._cholesky import add_product
-from fastrbhc.geometry import Clusters, dissimilarity, new_scratch, refresh
+from fastrbhc.geometry import TILE, Clusters, dissimilarity, new_scratch, refresh
 from fastrbhc.observations import Observations
 
 # Columns of rows, or entries of their scatter, that one call of a kernel looks at.
 _PORTION = 4_000_000
 
 
-def clusters_of_points(geometry: Any, points: Observations) -> Clusters:
-    """One slot for every point; points come in the order that decides ties."""
+def clusters_of_points(
+    geometry: Any, points: Observations, padded: bool = False, coarse: bool = True
+) -> Clusters:
+    """One slot for every point; points come in the order that decides ties.
+
+    If padded, free slots fill up the last tile. Without coarse means there are no
+    ``lower_bounds``.
+    """
     n, n_features = points.means.shape
-    clusters = _empty_clusters(geometry, n, n_features)
-    clusters.weights[:] = 1.0 if points.weights is None else points.weights
-    clusters.means[:] = points.means.T
+    capacity = -(-n // TILE) * TILE if padded else n
+    clusters = _empty_clusters(geometry, capacity, n_features, coarse)
+    clusters.weights[:n] = 1.0 if points.weights is None else points.weights
+    clusters.means[:, :n] = points.means.T
     if points.residuals is not None:
-        clusters.residuals[:] = points.residuals.T
+        clusters.residuals[:, :n] = points.residuals.T
+    clusters.weights[n:] = np.nan
+    clusters.means[:, n:] = np.nan
     _set_frame(clusters)
     _refresh(geometry, clusters, 1, new_scratch(geometry, n_features))
     clusters.cached[1:] = clusters.cached[0]  # points have no extent, wherever they lie
@@ -84,36 +93,40 @@ def _portions(n: int, work_per_row: int) -> Iterator[tuple[int, int]]:
 
 def reordered(clusters: Clusters, slots: NDArray[np.int64]) -> Clusters:
     """A copy with the given slots of the old clusters, in that order."""
-    by_column = {"means", "residuals", "coarse"}
-    frame = {"centre", "radius"}
     return Clusters(
-        **{
-            name: values.copy()
-            if name in frame
-            else np.take(values, slots, axis=1 if name in by_column else 0)
-            for name, values in clusters._asdict().items()
-        }
+        weights=clusters.weights[slots],
+        means=clusters.means[:, slots],
+        residuals=clusters.residuals[:, slots],
+        coarse=clusters.coarse[:, slots],
+        centre=clusters.centre.copy(),
+        radius=clusters.radius.copy(),
+        moments=clusters.moments[slots],
+        cached=clusters.cached[slots],
+        ranks=clusters.ranks[slots],
+        columns=clusters.columns,
     )
 
 
-def _empty_clusters(geometry: Any, n: int, n_features: int) -> Clusters:
+def _empty_clusters(geometry: Any, n: int, n_features: int, coarse: bool = True) -> Clusters:
     sizes = geometry.sizes(n_features)
+    n_coarse = n_features if sizes.coarse and coarse else 0
     return Clusters(
         weights=np.zeros(n),
         means=np.zeros((n_features, n)),
         residuals=np.zeros((n_features, n)),
-        coarse=np.zeros((n_features if sizes.coarse else 0, n), np.float32),
+        coarse=np.zeros((n_coarse, n), np.float32),
         centre=np.zeros(n_features),
         radius=np.ones(1),
         moments=np.zeros((n, sizes.moments)),
         cached=np.zeros((n, sizes.cached)),
         ranks=np.arange(n),
+        columns=(),
     )
 
 
 def _set_frame(clusters: Clusters) -> None:
     """Centre, radius and coarse means; unions of clusters never leave this frame."""
-    lowest, highest = clusters.means.min(axis=1), clusters.means.max(axis=1)
+    lowest, highest = np.fmin.reduce(clusters.means, axis=1), np.fmax.reduce(clusters.means, axis=1)
     clusters.centre[:] = 0.5 * lowest + 0.5 * highest
     farthest = np.maximum(highest - clusters.centre, clusters.centre - lowest).max()
     clusters.radius[0] = farthest if farthest > 0.0 else 1.0

@@ -196,3 +196,12 @@ def check_threads(n_jobs: int | None) -> int:
     if n_jobs == 0:
         raise ValueError("n_jobs has to be positive, or negative to count from all cores, got 0")
     return int(n_jobs) if n_jobs > 0 else max(1, available + 1 + int(n_jobs))
+
+
+def check_algorithm(algorithm: str, family: Family) -> None:
+    """Refuse an algorithm whose tree would be wrong for the family."""
+    if algorithm == "levels" and not family.reducible:
+        raise ValueError(
+            f"algorithm='levels' is for reducible families, and {family.name!r} is not one: its "
+            "tree could differ from the greedy one. Use 'greedy', which is exact, or 'nn_chain'."
+        )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._jit import kernel
+from fastrbhc._threads import Threads
 from fastrbhc.geometry import Clusters
 from fastrbhc.neighbors._interface import rebuild
 
@@ -21,7 +22,7 @@ FINISHED, OUT_OF_BUDGET, WANTS_REBUILD = 0, 1, 2
 _PORTION_SECONDS = 0.1
 
 # Free slots cost scanning time, closing the gaps costs copying: measured best near here.
-_REBUILD_BELOW = 0.75
+_REBUILD_BELOW = 0.5
 
 
 class Merges(NamedTuple):
@@ -34,28 +35,34 @@ class Merges(NamedTuple):
     alive: NDArray[np.int64]  # (2,), clusters in slots, slots in use
 
 
-def no_merges(n: int) -> Merges:
+def no_merges(clusters: Clusters) -> Merges:
+    """Every cluster is a leaf, named by its rank."""
+    n = int(np.count_nonzero(~np.isnan(clusters.weights)))
     return Merges(
         np.empty((n - 1, 2), np.int64),
         np.empty(n - 1),
         np.zeros(1, np.int64),
-        np.arange(n),
+        clusters.ranks.copy(),
         np.array([n, n]),
     )
 
 
 @kernel
-def record(merges, i, j, height):
-    """Note that slots i and j became the union in slot i."""
-    count = merges.made[0]
+def record(merges, place, i, j, height):
+    """Note at a place of the list that slots i and j became the union in slot i."""
     n_leaves = merges.heights.size + 1
-    merges.children[count, 0] = min(merges.nodes[i], merges.nodes[j])
-    merges.children[count, 1] = max(merges.nodes[i], merges.nodes[j])
-    merges.heights[count] = height
-    merges.nodes[i] = n_leaves + count
+    merges.children[place, 0] = min(merges.nodes[i], merges.nodes[j])
+    merges.children[place, 1] = max(merges.nodes[i], merges.nodes[j])
+    merges.heights[place] = height
+    merges.nodes[i] = n_leaves + place
     merges.nodes[j] = -1
-    merges.made[0] += 1
-    merges.alive[0] -= 1
+
+
+@kernel
+def made(merges, count):
+    """Count merges that have been recorded."""
+    merges.made[0] += count
+    merges.alive[0] -= count
 
 
 @kernel
@@ -65,16 +72,21 @@ def many_free(merges):
 
 
 def close_gaps(
-    geometry: Any, clusters: Clusters, index: Any, merges: Merges, new_slots: NDArray[np.int64]
-) -> int:
-    """Let the index move the clusters together, and the nodes along; returns the old size."""
-    used = int(merges.alive[1])
-    size = rebuild(index, geometry, clusters, new_slots)
-    old = np.flatnonzero(new_slots[:used] >= 0)
-    merges.nodes[new_slots[old]] = merges.nodes[old]
-    merges.nodes[size:] = -1
-    merges.alive[1] = size
-    return used
+    geometry: Any, clusters: Clusters, index: Any, merges: Merges, threads: Threads
+) -> NDArray[np.int64]:
+    """Let the index move the clusters together, and the nodes along; returns their old slots."""
+    slots: NDArray[np.int64] = rebuild(index, geometry, clusters, threads)
+    merges.nodes[: slots.size] = merges.nodes[slots]
+    merges.nodes[slots.size :] = -1
+    merges.alive[1] = slots.size
+    return slots
+
+
+def new_places(slots: NDArray[np.int64], used: int) -> NDArray[np.int64]:
+    """Where each of the slots in use went; −1 for those that were free."""
+    places = np.full(used, -1)
+    places[slots] = np.arange(slots.size)
+    return places
 
 
 def in_portions(advance: Callable[[int], int], report: Callable[[], None]) -> int:

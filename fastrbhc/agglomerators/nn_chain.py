@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._jit import kernel
+from fastrbhc._threads import Threads
 from fastrbhc.agglomerators._merges import (
     FINISHED,
     OUT_OF_BUDGET,
@@ -27,12 +28,14 @@ from fastrbhc.agglomerators._merges import (
     Merges,
     close_gaps,
     in_portions,
+    made,
     many_free,
+    new_places,
     no_merges,
     record,
 )
-from fastrbhc.geometry import Clusters, dissimilarity, merge, new_scratch
-from fastrbhc.neighbors._interface import comes_before, nearest
+from fastrbhc.geometry import Clusters, dissimilarity, free, merge
+from fastrbhc.neighbors._interface import comes_before, merged, nearest
 
 
 class Chain(NamedTuple):
@@ -41,6 +44,8 @@ class Chain(NamedTuple):
     slots: NDArray[np.int64]
     values: NDArray[np.float64]
     size: NDArray[np.int64]  # (1,)
+    slots_of_ranks: NDArray[np.int64]  # (n,), −1 for ranks that are gone
+    first: NDArray[np.int64]  # (1,), no smaller rank is left
 
 
 def nn_chain(
@@ -48,15 +53,21 @@ def nn_chain(
     clusters: Clusters,
     index: Any,
     threshold: float,
-    n_threads: int,
+    threads: Threads,
     report: Callable[[str, int], None],
 ) -> Merges:
     """Merge reciprocal nearest neighbours until none is nearer than the threshold."""
-    n = clusters.weights.size
-    merges = no_merges(n)
-    chain = Chain(np.empty(n, np.int64), np.empty(n), np.zeros(1, np.int64))
-    new_slots = np.empty(n, np.int64)
-    scratch = new_scratch(geometry, clusters.means.shape[0])
+    merges = no_merges(clusters)
+    n = int(merges.alive[0])
+    chain = Chain(
+        np.empty(n, np.int64),
+        np.empty(n),
+        np.zeros(1, np.int64),
+        np.empty(n, np.int64),
+        np.zeros(1, np.int64),
+    )
+    chain.slots_of_ranks[clusters.ranks[:n]] = np.arange(n)
+    scratch = threads.scratches[0]
 
     def advance(budget: int) -> int:
         return _chain_on(geometry, clusters, index, threshold, merges, chain, scratch, budget)
@@ -65,9 +76,10 @@ def nn_chain(
         report("merging", int(merges.made[0]))
 
     while in_portions(advance, report_merges) == WANTS_REBUILD:
-        close_gaps(geometry, clusters, index, merges, new_slots)
-        size = chain.size[0]
-        chain.slots[:size] = new_slots[chain.slots[:size]]
+        used, size = int(merges.alive[1]), chain.size[0]
+        slots = close_gaps(geometry, clusters, index, merges, threads)
+        chain.slots[:size] = new_places(slots, used)[chain.slots[:size]]
+        chain.slots_of_ranks[clusters.ranks[: slots.size]] = np.arange(slots.size)
     return merges
 
 
@@ -79,20 +91,27 @@ def _chain_on(geometry, clusters, index, threshold, merges, chain, scratch, budg
         if merges.alive[0] < 2:
             return FINISHED
         if size[0] == 0:
-            slots[0] = _first_slot(merges)
+            slots[0] = _first_slot(chain)
             size[0] = 1
         i = slots[size[0] - 1]
         budget -= merges.alive[1] * clusters.means.shape[0]
-        value, j = nearest(index, geometry, clusters, i, 0, threshold, scratch)
+        value, j = nearest(index, geometry, clusters, i, 0, -1, threshold, scratch)
         if j < 0:
-            clusters.weights[i] = np.nan
+            chain.slots_of_ranks[clusters.ranks[i]] = -1
+            free(clusters, i)
+            merged(index, geometry, clusters, i, i)
             merges.nodes[i] = -1
             merges.alive[0] -= 1
             size[0] -= 1
         elif size[0] > 1 and slots[size[0] - 2] == j:
             size[0] -= 2
-            record(merges, j, i, value)
+            record(merges, merges.made[0], j, i, value)
+            made(merges, 1)
+            chain.slots_of_ranks[clusters.ranks[i]] = -1
+            chain.slots_of_ranks[clusters.ranks[j]] = -1
             merge(geometry, clusters, j, i, scratch)
+            chain.slots_of_ranks[clusters.ranks[j]] = j
+            merged(index, geometry, clusters, j, i)
             _cut_back(geometry, clusters, chain, j, scratch)
         else:
             values[size[0] - 1] = value
@@ -116,8 +135,8 @@ def _cut_back(geometry, clusters, chain, union, scratch):
 
 
 @kernel
-def _first_slot(merges):
-    for slot in range(merges.alive[1]):
-        if merges.nodes[slot] >= 0:
-            return slot
-    return -1
+def _first_slot(chain):
+    """The slot of the smallest rank, so that a chain starts at the same cluster in any index."""
+    while chain.slots_of_ranks[chain.first[0]] < 0:
+        chain.first[0] += 1
+    return chain.slots_of_ranks[chain.first[0]]

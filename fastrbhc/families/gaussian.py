@@ -20,12 +20,19 @@ from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._smoothing import Smoothing, shift
 from fastrbhc.geometry import (
     ROUNDING,
+    TILE,
     Sizes,
+    candidates_by_bounds,
     coarse_distances,
     difference,
+    dissimilarity,
     merge_means,
+    n_columns,
     refresh,
 )
+
+# A factor of so few rows is finished before it is worth asking whether it should be.
+_FEW_ROWS = 4
 
 # Variance over smoothing: beyond this even double-double cannot tell flat clusters apart.
 _HOPELESS = 1e20
@@ -88,7 +95,8 @@ class FullCovariance(NamedTuple):
 
     Moments: the scatter Σ(x−x̄)(x−x̄)ᵀ by rows of its lower triangle, in double-double; never
     X − xxᵀ, which cancels. Cached: the log determinants of the leading k×k blocks of the smoothed
-    covariance, k = 1…d, a bound of its largest eigenvalue, and 1 for a cluster without extent.
+    covariance, k = 1…d, a bound of its largest eigenvalue (the spread), 1 for a cluster without
+    extent, and log det / d (the volume).
     """
 
     ridge: float
@@ -96,13 +104,13 @@ class FullCovariance(NamedTuple):
     def sizes(self, n_features: int) -> Sizes:
         return Sizes(
             moments=n_features * (n_features + 1),
-            cached=n_features + 2,
+            cached=n_features + 3,
             coarse=True,
             matrix=(2 * n_features, n_features + 1),  # a Cholesky factor and a solution
         )
 
     def dissimilarity(geometry, clusters, i, j, cutoff, scratch):
-        n_features = clusters.means.shape[0]
+        n_features = n_columns(clusters)
         w0, w1 = clusters.weights[i], clusters.weights[j]
         weight = w0 + w1
         product = (w0 / weight) * (w1 / weight)
@@ -118,24 +126,87 @@ class FullCovariance(NamedTuple):
         return value
 
     def lower_bounds(geometry, clusters, i, start, stop, scratch):
-        # The bracket is not negative, and δᵀA⁻¹δ ≥ ‖δ‖²/λmax(A), λmax being convex.
         factor, slack = coarse_distances(clusters, i, start, stop, scratch.coarse)
-        bounds, spread = scratch.bounds, clusters.means.shape[0]
-        w0, spread0 = clusters.weights[i], clusters.cached[i, spread]
+        bounds, n_features = scratch.bounds, n_columns(clusters)
+        w0, spread0 = clusters.weights[i], clusters.cached[i, n_features]
+        volume0 = clusters.cached[i, n_features + 2]
         for s in range(stop - start):
-            w1 = clusters.weights[start + s]
-            weight = w0 + w1
-            largest = (w0 * spread0 + w1 * clusters.cached[start + s, spread]) / weight
+            cached = clusters.cached[start + s]
             distance = max(scratch.coarse[s] * factor - slack, 0.0)
-            gap = (w0 / weight) * (w1 / weight) * distance / largest
-            bounds[s] = 0.5 * weight * math.log1p(gap) * ROUNDING
+            bounds[s] = _bound(
+                n_features,
+                np.inf,
+                distance,
+                w0,
+                spread0,
+                volume0,
+                clusters.weights[start + s],
+                cached[n_features],
+                cached[n_features + 2],
+            )
+
+    def candidates(geometry, clusters, i, start, stop, cutoff, scratch):
+        return candidates_by_bounds(geometry, clusters, i, start, stop, cutoff, scratch)
+
+    def tile_values(geometry, clusters, i, start, cutoff, scratch):
+        n_features = n_columns(clusters)
+        w0, spread0 = clusters.weights[i], clusters.cached[i, n_features]
+        volume0 = clusters.cached[i, n_features + 2]
+        for s in range(start, start + TILE):
+            distance = 0.0
+            for k in range(n_features):
+                step = difference(clusters, i, s, k)
+                distance += step * step
+            bound = _bound(
+                n_features,
+                cutoff,
+                distance,
+                w0,
+                spread0,
+                volume0,
+                clusters.weights[s],
+                clusters.cached[s, n_features],
+                clusters.cached[s, n_features + 2],
+            )
+            if bound <= cutoff and s != i:
+                bound = dissimilarity(geometry, clusters, i, s, cutoff, scratch)
+            scratch.bounds[s - start] = bound
+
+    def n_extents(geometry):
+        return 2
+
+    def extent(geometry, clusters, i, e):
+        return clusters.cached[i, n_columns(clusters) + 2 * e]  # spread and volume
+
+    def box_bound(geometry, clusters, i, boxes, node, cutoff):
+        n_features = n_columns(clusters)
+        if boxes[node, 2 * n_features] == np.inf:
+            return np.nan
+        distance = 0.0
+        for k in range(n_features):
+            mean = clusters.means[k, i]
+            gap = max(max(boxes[node, 2 * k] - mean, mean - boxes[node, 2 * k + 1]), 0.0)
+            distance += gap * gap
+        volume0, k = clusters.cached[i, n_features + 2], 2 * n_features
+        volume1 = min(max(volume0, boxes[node, k + 3]), boxes[node, k + 4])
+        return _bound(
+            n_features,
+            cutoff,
+            distance,
+            clusters.weights[i],
+            clusters.cached[i, n_features],
+            volume0,
+            boxes[node, k],
+            boxes[node, k + 2],
+            volume1,
+        )
 
     def merge(geometry, clusters, i, j, scratch):
         w0, w1 = clusters.weights[i], clusters.weights[j]
         factor = w0 * w1 / (w0 + w1)
         add_scatter(clusters.moments, i, j)
         entry = 0
-        for k in range(clusters.means.shape[0]):
+        for k in range(n_columns(clusters)):
             step = difference(clusters, i, j, k)
             for m in range(k + 1):
                 add_product(clusters.moments, i, entry, factor, step, difference(clusters, i, j, m))
@@ -149,6 +220,33 @@ class FullCovariance(NamedTuple):
 
 
 @kernel
+def _bound(n_features, cutoff, distance, w0, spread0, volume0, w1, spread1, volume1):
+    """Lower bound of d from squared distance, weights, largest eigenvalues and mean log volumes.
+
+    Of the means: δᵀA⁻¹δ ≥ ‖δ‖²/λmax(A), and λmax is convex. Of the shapes: by Minkowski's
+    inequality the bracket is at least d·[n log((n₀g₀ + n₁g₁)/n) − n₀ log g₀ − n₁ log g₁], with
+    g = det Σ^(1/d) and log g the volume. Both grow with either weight; the first falls with either
+    spread, the second grows as the volumes part: so ends of intervals will do for a box.
+    """
+    weight = w0 + w1
+    share0, share1 = w0 / weight, w1 / weight
+    largest = share0 * spread0 + share1 * spread1
+    ratio = share0 * share1 * distance / largest
+    # log(1 + x) ≥ 2x/(2 + x) settles most pairs without a logarithm.
+    quick = weight * ratio / (2.0 + ratio) * ROUNDING
+    if quick > cutoff:
+        return quick
+    parts = math.log1p(ratio)
+    gap = min(volume1 - volume0, 600.0)  # before the exponential overflows
+    if gap != 0.0:
+        jensen = math.log1p(share1 * math.expm1(gap)) - share1 * gap
+        doubt = 1e-12 * (abs(volume0) + abs(volume1)) + 4e-12 * n_features
+        if jensen > doubt:
+            parts += n_features * (jensen - doubt)
+    return 0.5 * weight * parts * ROUNDING
+
+
+@kernel
 def _of_shapes(geometry, clusters, i, j, cutoff, work, precise):
     """d by a Cholesky factorisation of nA that stops once the leading columns reach the cutoff.
 
@@ -157,7 +255,7 @@ def _of_shapes(geometry, clusters, i, j, cutoff, work, precise):
     to pass the cutoff by more than the pivots and logarithms can be off. NaN if floats are not
     precise enough.
     """
-    n_features = clusters.means.shape[0]
+    n_features = n_columns(clusters)
     w0, w1 = clusters.weights[i], clusters.weights[j]
     weight = w0 + w1
     share = (w0 / weight) * (w1 / weight) * weight
@@ -180,6 +278,8 @@ def _of_shapes(geometry, clusters, i, j, cutoff, work, precise):
         log_det += log_pivot
         magnitude += abs(log_pivot)
         own = w0 * clusters.cached[i, k] + w1 * clusters.cached[j, k]
+        if n_features <= _FEW_ROWS and k + 1 < n_features:
+            continue
         bracket = max(weight * log_det - own, 0.0)
         value = 0.5 * (bracket + weight * math.log1p(share * mahalanobis))
         doubt = 1e-12 * magnitude + 4e-12 * (k + 1) * n_features
@@ -191,7 +291,7 @@ def _of_shapes(geometry, clusters, i, j, cutoff, work, precise):
 @kernel
 def _refresh_shape(geometry, clusters, i, work, precise):
     """Cached values of slot i from its scatter; False if floats are not precise enough."""
-    n_features = clusters.means.shape[0]
+    n_features = n_columns(clusters)
     weight = clusters.weights[i]
     ridge = weight * geometry.ridge
     log_det, trace, squares, entry = 0.0, 0.0, 0.0, 0
@@ -217,4 +317,5 @@ def _refresh_shape(geometry, clusters, i, work, precise):
     largest = trace * (1.0 / n_features + math.sqrt((n_features - 1) * deviation))
     clusters.cached[i, n_features] = largest * (1.0 + 1e-9) + geometry.ridge
     clusters.cached[i, n_features + 1] = 1.0 if trace == 0.0 else 0.0
+    clusters.cached[i, n_features + 2] = log_det / n_features
     return True

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fastrbhc.neighbors.brute import brute
+from fastrbhc.neighbors.kd_tree import kd_tree
 
-BACKENDS = {"brute": brute}
+BACKENDS = {"brute": brute, "kd_tree": kd_tree}
 
-__all__ = ["BACKENDS", "brute"]
+__all__ = ["BACKENDS", "brute", "kd_tree"]

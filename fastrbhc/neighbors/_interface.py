@@ -1,25 +1,38 @@
 """What the agglomerators ask of a neighbour backend.
 
-A backend is a record of arrays with three methods, run inside kernels. Clusters are named by
-their slot; of two at the same dissimilarity the one of smaller rank is nearer. All backends lead
-to the same tree, to the bit.
+A backend is a record of arrays with these methods. Clusters are named by their slot; of two at
+the same dissimilarity the one of smaller rank is nearer. All backends lead to the same tree, to
+the bit. All methods but ``refit`` and ``rebuild`` run inside kernels.
 
-Greedy needs of each pair of clusters that one of the two watches the other. Which one, is up to
-the backend: all slots may watch all others, or each only those after it.
+Greedy needs of each pair of clusters that one of the two *watches* the other: that its link, the
+nearest cluster it knows of, is at most as far as the other one, or was when that one was alive. Two
+ways lead there. If every cluster looks at all others when it is made (the kd-tree), then of each
+pair the younger one watches the older, and no one else needs to be told. If each slot looks
+only at the slots after it (scanning, half the work), a new cluster has to be told to the slots
+before it that it undercuts: the *reverse* query.
 
-``nearest(index, geometry, clusters, i, first, cutoff, scratch)``
+``nearest(index, geometry, clusters, i, first, hint, cutoff, scratch)``
     (d, slot) of the cluster nearest to slot i, among the slots from ``first`` on and those with
-    d < cutoff; slot −1 if none. With first = 0 that is the nearest of all; with first = i + 1 a
-    backend that lets all slots watch all others may take it for 0.
+    d < cutoff; slot −1 if none. A backend in which all look at all takes ``first`` for 0.
+    ``hint`` is a slot that is likely near, or −1.
+``find(index, geometry, clusters, queue, start, stop, later, cutoff, values, slots, scratch)``
+    The same for the slots in queue[start:stop]: d goes to values, the neighbours to slots, where
+    −2 − hint stands before. With ``later``, first is i + 1 for each.
 ``nearest_and_undercut(index, geometry, clusters, i, cutoff, links, hits, values, scratch)``
-    The nearest of the slots that slot i watches, and the *reverse* query: every z that watches
-    slot i and finds it nearer than the neighbour recorded in ``links``. Such z are written to
-    ``hits``, their dissimilarities to ``values``; returns (d, slot, number of hits). Where d is
-    not reducible, a new cluster may be nearer to z than both its parts were, and greedy has to
-    be told.
-``rebuild(index, geometry, clusters, new_slots)``
-    Called when many slots are free: moves clusters to new slots, writes where each went
-    (−1 for a free slot) and returns the number of slots in use.
+    The nearest of the slots that slot i looks at, and the reverse query: every z, of those that
+    look at slot i, that finds it nearer than the neighbour recorded in ``links``. Such z are
+    written to ``hits``, their dissimilarities to ``values``; returns (d, slot, number of hits).
+``meet(…)``, the same arguments
+    What greedy needs when the cluster in slot i is new: the above, or only the nearest.
+``merged(index, geometry, clusters, i, j)``
+    Slot j has been merged into slot i.
+``touch(index, i, j)``, then ``refit(index, geometry, clusters, threads)``
+    The same for many pairs: ``touch`` may run on several threads, ``refit`` makes it good.
+``relink(index, links, i)`` and ``relink_all(index, links)``
+    Links have changed, for backends that prune reverse queries by the largest of them.
+``rebuild(index, geometry, clusters, threads)``
+    Called when many slots are free: moves the clusters to the first slots, in an order that suits
+    the backend, and returns the slots they came from.
 """
 
 from __future__ import annotations
@@ -42,8 +55,13 @@ class Links(NamedTuple):
 
 
 @contract
-def nearest(index, geometry, clusters, i, first, cutoff, scratch):
+def nearest(index, geometry, clusters, i, first, hint, cutoff, scratch):
     """Nearest cluster of slot i; see the module's documentation."""
+
+
+@contract
+def meet(index, geometry, clusters, i, cutoff, links, hits, values, scratch):
+    """What greedy asks for a new cluster; see the module's documentation."""
 
 
 @contract
@@ -52,7 +70,37 @@ def nearest_and_undercut(index, geometry, clusters, i, cutoff, links, hits, valu
 
 
 @contract
-def rebuild(index, geometry, clusters, new_slots):
+def find(index, geometry, clusters, queue, start, stop, later, cutoff, values, slots, scratch):
+    """Nearest clusters of many slots; see the module's documentation."""
+
+
+@contract
+def merged(index, geometry, clusters, i, j):
+    """Slot j has been merged into slot i; see the module's documentation."""
+
+
+@contract
+def relink(index, links, i):
+    """The link of slot i has changed; see the module's documentation."""
+
+
+@contract
+def relink_all(index, links):
+    """All links may have changed; see the module's documentation."""
+
+
+@contract
+def touch(index, i, j):
+    """The same, but wait for refit; see the module's documentation."""
+
+
+@contract
+def refit(index, geometry, clusters, threads):
+    """Take note of all merges since the last time; see the module's documentation."""
+
+
+@contract
+def rebuild(index, geometry, clusters, threads):
     """Close the gaps; see the module's documentation."""
 
 
@@ -63,11 +111,6 @@ def comes_before(value0, rank0, value1, rank1):
 
 
 @kernel
-def find_links(index, geometry, clusters, cutoff, start, stop, links, scratch):
-    """Link the slots start…stop−1 to their nearest neighbours."""
-    for i in range(start, stop):
-        value, slot = nearest(index, geometry, clusters, i, i + 1, cutoff, scratch)
-        links.values[i] = value
-        links.neighbors[i] = slot
-        links.nodes[i] = slot  # at the start the node of a slot is the slot
-        links.ranks[i] = clusters.ranks[slot] if slot >= 0 else -1
+def find_all(index, geometry, clusters, queue, start, stop, later, cutoff, values, slots, scratch):
+    """The same as ``find``, compiled: a contract called from Python would run as Python."""
+    find(index, geometry, clusters, queue, start, stop, later, cutoff, values, slots, scratch)

@@ -1,0 +1,368 @@
+"""A kd-tree over the slots that follows the clusters as they merge.
+
+The tree is implicit. Slots are kept in tree order, a tile of them is a leaf, and node k has the
+children 2k and 2k + 1; the leaves are the nodes from ``n_leaves`` on, a power of 2, and those past
+the last slot are empty. A node stores the box of its means, its smallest weight and the range of
+its extents, which is what the lower bound of a geometry asks for. When two clusters merge, the
+boxes above their slots are fitted again; when many slots are free, the order is made anew.
+
+All slots watch all others, and a query starts in its own leaf and climbs: at every ancestor it
+looks into the other child, if the bound of that child's box admits anything nearer.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrbhc._jit import kernel
+from fastrbhc._threads import Threads
+from fastrbhc.geometry import (
+    TILE,
+    Clusters,
+    box_bound,
+    dissimilarity,
+    extent,
+    n_columns,
+    n_extents,
+    tile_values,
+)
+from fastrbhc.neighbors._arrange import arrange, gather
+from fastrbhc.neighbors._interface import comes_before, nearest
+
+# Boxes are fitted to the leading digits of means; the digits after them reach half a unit in the
+# last place further, and so do those of the query.
+_WIDENED = 2.0**-50
+
+# Subtrees that threads share among them.
+_SUBTREES = 16
+
+
+class KDTree(NamedTuple):
+    """Boxes of the nodes; see the module's documentation."""
+
+    boxes: NDArray[np.float64]  # (nodes, 2d + 1 + …), see the contract of ``box_bound``
+    keys: NDArray[np.float64]  # (nodes,): the largest d to a nearest neighbour, for reverse queries
+    touched: NDArray[np.bool_]  # (nodes,): boxes to be fitted again
+    shape: NDArray[np.int64]  # (2,): slots in use, number of leaves
+
+    def nearest(index, geometry, clusters, i, first, hint, cutoff, scratch):
+        n_leaves, boxes = index.shape[1], index.boxes
+        nodes, bounds = scratch.nodes, scratch.node_bounds
+        best, best_slot, best_rank = cutoff, -1, -1
+        if hint >= 0:
+            value = dissimilarity(geometry, clusters, i, hint, best, scratch)
+            if comes_before(value, clusters.ranks[hint], best, best_rank):
+                best, best_slot, best_rank = value, hint, clusters.ranks[hint]
+        climbing = n_leaves + i // TILE
+        node = climbing
+        depth = 0
+        while True:
+            if node >= n_leaves:
+                start = (node - n_leaves) * TILE
+                tile_values(geometry, clusters, i, start, best, scratch)
+                for s in range(TILE):
+                    value, j = scratch.bounds[s], start + s
+                    if (
+                        value <= best
+                        and j != i
+                        and comes_before(value, clusters.ranks[j], best, best_rank)
+                    ):
+                        best, best_slot, best_rank = value, j, clusters.ranks[j]
+                node = 0
+            else:
+                left = box_bound(geometry, clusters, i, boxes, 2 * node, best)
+                right = box_bound(geometry, clusters, i, boxes, 2 * node + 1, best)
+                node = 2 * node
+                if right < left:
+                    left, right = right, left
+                    nodes[depth] = node
+                    node += 1
+                else:
+                    nodes[depth] = node + 1
+                bounds[depth] = right
+                if right <= best:
+                    depth += 1
+                if not left <= best:
+                    node = 0
+            while node == 0 and depth > 0:
+                depth -= 1
+                if bounds[depth] <= best:
+                    node = nodes[depth]
+            while node == 0 and climbing > 1:
+                if box_bound(geometry, clusters, i, boxes, climbing ^ 1, best) <= best:
+                    node = climbing ^ 1
+                climbing >>= 1
+            if node == 0:
+                return best, best_slot
+
+    def meet(index, geometry, clusters, i, cutoff, links, hits, values, scratch):
+        # All watch all: whoever is nearer to the new cluster than to its neighbour need not know,
+        # since the new cluster does. Asking for them too took a fifth longer.
+        value, slot = nearest(index, geometry, clusters, i, 0, -1, cutoff, scratch)
+        return value, slot, 0
+
+    def nearest_and_undercut(index, geometry, clusters, i, cutoff, links, hits, values, scratch):
+        # As above, but a node is also of interest if any of its keys may be undercut.
+        n_leaves, boxes, keys = index.shape[1], index.boxes, index.keys
+        nodes, bounds = scratch.nodes, scratch.node_bounds
+        best, best_slot, best_rank = cutoff, -1, -1
+        rank, count = clusters.ranks[i], 0
+        climbing = n_leaves + i // TILE
+        node = climbing
+        depth = 0
+        while True:
+            if node >= n_leaves:
+                start = (node - n_leaves) * TILE
+                limit = max(best, keys[node])
+                tile_values(geometry, clusters, i, start, limit, scratch)
+                for s in range(TILE):
+                    value, z = scratch.bounds[s], start + s
+                    if value <= limit and z != i:
+                        if comes_before(value, clusters.ranks[z], best, best_rank):
+                            best, best_slot, best_rank = value, z, clusters.ranks[z]
+                        if comes_before(value, rank, links.values[z], links.ranks[z]):
+                            hits[count], values[count] = z, value
+                            count += 1
+                node = 0
+            else:
+                limit = max(best, keys[node])
+                left = box_bound(geometry, clusters, i, boxes, 2 * node, limit)
+                right = box_bound(geometry, clusters, i, boxes, 2 * node + 1, limit)
+                node = 2 * node
+                near, far = node, node + 1
+                if right < left:
+                    left, right = right, left
+                    near, far = far, near
+                if right <= max(best, keys[far]):
+                    nodes[depth], bounds[depth] = far, right
+                    depth += 1
+                node = near if left <= max(best, keys[near]) else 0
+            while node == 0 and depth > 0:
+                depth -= 1
+                if bounds[depth] <= max(best, keys[nodes[depth]]):
+                    node = nodes[depth]
+            while node == 0 and climbing > 1:
+                other = climbing ^ 1
+                limit = max(best, keys[other])
+                if box_bound(geometry, clusters, i, boxes, other, limit) <= limit:
+                    node = other
+                climbing >>= 1
+            if node == 0:
+                return best, best_slot, count
+
+    def find(index, geometry, clusters, queue, start, stop, later, cutoff, values, slots, scratch):
+        for q in range(start, stop):
+            i = np.int64(queue[q])
+            hint = -2 - np.int64(slots[i])
+            values[i], slots[i] = nearest(index, geometry, clusters, i, 0, hint, cutoff, scratch)
+
+    def merged(index, geometry, clusters, i, j):
+        _fit_above(index, geometry, clusters, i // TILE)
+        if i // TILE != j // TILE:
+            _fit_above(index, geometry, clusters, j // TILE)
+
+    def relink(index, links, i):
+        leaf = i // TILE
+        node, largest = index.shape[1] + leaf, -np.inf
+        for s in range(leaf * TILE, leaf * TILE + TILE):
+            largest = max(largest, links.values[s])
+        while index.keys[node] != largest:
+            index.keys[node] = largest
+            if node == 1:
+                break
+            largest = max(largest, index.keys[node ^ 1])
+            node //= 2
+
+    def relink_all(index, links):
+        n_leaves = index.shape[1]
+        for leaf in range(n_leaves):
+            largest = -np.inf
+            for s in range(leaf * TILE, min(leaf * TILE + TILE, links.values.size)):
+                largest = max(largest, links.values[s])
+            index.keys[n_leaves + leaf] = largest
+        for node in range(n_leaves - 1, 0, -1):
+            index.keys[node] = max(index.keys[2 * node], index.keys[2 * node + 1])
+
+    def touch(index, i, j):
+        index.touched[index.shape[1] + i // TILE] = True
+        index.touched[index.shape[1] + j // TILE] = True
+
+    def refit(index, geometry, clusters, threads):
+        n_subtrees = min(_SUBTREES, int(index.shape[1]))
+        threads.run(
+            lambda first, last, scratch: _fit_touched(
+                index, geometry, clusters, n_subtrees, first, last
+            ),
+            n_subtrees,
+            int(index.shape[0]) * 1e-8 / n_subtrees,
+        )
+        _fit_top(index, geometry, clusters, n_subtrees)
+
+    def rebuild(index, geometry, clusters, threads):
+        slots = np.flatnonzero(~np.isnan(clusters.weights[: index.shape[0]]))
+        index.shape[0] = slots.size
+        index.shape[1] = _leaves_for(slots.size)
+        slots = arrange(clusters, slots, int(index.shape[1]) * TILE, threads)
+        gather(clusters, slots, threads)
+        _fit_all(index, geometry, clusters, threads)
+        return slots
+
+
+def kd_tree(geometry: Any, clusters: Clusters, threads: Threads) -> KDTree:
+    """The backend over the clusters, which are put into tree order."""
+    n_features, n = clusters.means.shape
+    nodes = 2 * _leaves_for(n)
+    index = KDTree(
+        boxes=np.empty((nodes, 2 * n_features + 1 + 2 * geometry.n_extents())),
+        keys=np.full(nodes, np.inf),
+        touched=np.zeros(nodes, bool),
+        shape=np.array([n, nodes // 2]),
+    )
+    index.rebuild(geometry, clusters, threads)
+    return index
+
+
+def _leaves_for(n: int) -> int:
+    leaves = -(-n // TILE)
+    return 1 << max(leaves - 1, 0).bit_length()
+
+
+@kernel
+def _fit_leaf(index, geometry, clusters, leaf):
+    """Fit the box of a leaf to its slots; whether it changed."""
+    boxes, n_features = index.boxes, n_columns(clusters)
+    node, start = index.shape[1] + leaf, leaf * TILE
+    changed = False
+    for k in range(n_features):
+        low, high = np.inf, -np.inf
+        for s in range(start, start + TILE):
+            mean = clusters.means[k, s]
+            low = mean if mean < low else low
+            high = mean if mean > high else high
+        if low <= high:
+            low -= _WIDENED * abs(low)
+            high += _WIDENED * abs(high)
+        changed |= low != boxes[node, 2 * k] or high != boxes[node, 2 * k + 1]
+        boxes[node, 2 * k], boxes[node, 2 * k + 1] = low, high
+    lightest = np.inf
+    for s in range(start, start + TILE):
+        if clusters.weights[s] < lightest:
+            lightest = clusters.weights[s]
+    changed |= lightest != boxes[node, 2 * n_features]
+    boxes[node, 2 * n_features] = lightest
+    for e in range(n_extents(geometry)):
+        low, high = np.inf, -np.inf
+        for s in range(start, start + TILE):
+            if not np.isnan(clusters.weights[s]):
+                value = extent(geometry, clusters, s, e)
+                low, high = min(low, value), max(high, value)
+        k = 2 * n_features + 1 + 2 * e
+        changed |= low != boxes[node, k] or high != boxes[node, k + 1]
+        boxes[node, k], boxes[node, k + 1] = low, high
+    return changed
+
+
+@kernel
+def _fit_node(index, geometry, clusters, node):
+    """Fit the box of a node to those of its children; whether it changed."""
+    boxes = index.boxes
+    left, right, weight = 2 * node, 2 * node + 1, 2 * n_columns(clusters)
+    changed = False
+    for k in range(0, weight, 2):
+        changed |= _fit_interval(boxes, left, right, node, k)
+    for e in range(n_extents(geometry)):
+        changed |= _fit_interval(boxes, left, right, node, weight + 1 + 2 * e)
+    lightest = min(boxes[left, weight], boxes[right, weight])
+    changed |= lightest != boxes[node, weight]
+    boxes[node, weight] = lightest
+    return changed
+
+
+@kernel
+def _fit_interval(boxes, left, right, node, k):
+    low = min(boxes[left, k], boxes[right, k])
+    high = max(boxes[left, k + 1], boxes[right, k + 1])
+    changed = low != boxes[node, k] or high != boxes[node, k + 1]
+    boxes[node, k], boxes[node, k + 1] = low, high
+    return changed
+
+
+@kernel
+def _fit_above(index, geometry, clusters, leaf):
+    """Fit the boxes of a leaf and of its ancestors, up to the first that stays as it is."""
+    changed = _fit_leaf(index, geometry, clusters, leaf)
+    node = (index.shape[1] + leaf) // 2
+    while changed and node >= 1:
+        changed = _fit_node(index, geometry, clusters, node)
+        node //= 2
+
+
+def _fit_all(index: KDTree, geometry: Any, clusters: Clusters, threads: Threads) -> None:
+    n_subtrees = min(_SUBTREES, int(index.shape[1]))
+    threads.run(
+        lambda first, last, scratch: _fit_subtrees(
+            index, geometry, clusters, n_subtrees, first, last
+        ),
+        n_subtrees,
+        int(index.shape[0]) * 1e-8 / n_subtrees,
+    )
+    _fit_top(index, geometry, clusters, n_subtrees)
+
+
+@kernel
+def _fit_subtrees(index, geometry, clusters, n_subtrees, first, last):
+    """Fit the subtrees whose roots are the nodes n_subtrees + first … n_subtrees + last − 1."""
+    n_leaves = index.shape[1]
+    used = (index.shape[0] + TILE - 1) // TILE
+    for subtree in range(first, last):
+        start, stop = subtree * n_leaves // n_subtrees, (subtree + 1) * n_leaves // n_subtrees
+        for leaf in range(start, stop):
+            if leaf < used:
+                _fit_leaf(index, geometry, clusters, leaf)
+            else:
+                _empty(index, geometry, clusters, n_leaves + leaf)
+        start, stop = (n_leaves + start) // 2, (n_leaves + stop) // 2
+        while start >= n_subtrees:
+            for node in range(start, stop):
+                _fit_node(index, geometry, clusters, node)
+            start, stop = start // 2, stop // 2
+
+
+@kernel
+def _fit_touched(index, geometry, clusters, n_subtrees, first, last):
+    """Fit what has been touched in the subtrees whose roots are from n_subtrees + first on."""
+    n_leaves, touched = index.shape[1], index.touched
+    for subtree in range(first, last):
+        start, stop = subtree * n_leaves // n_subtrees, (subtree + 1) * n_leaves // n_subtrees
+        for leaf in range(start, stop):
+            if touched[n_leaves + leaf]:
+                touched[n_leaves + leaf] = False
+                if _fit_leaf(index, geometry, clusters, leaf):
+                    touched[(n_leaves + leaf) // 2] = True
+        start, stop = (n_leaves + start) // 2, (n_leaves + stop) // 2
+        while start >= n_subtrees:
+            for node in range(start, stop):
+                if touched[node]:
+                    touched[node] = False
+                    if _fit_node(index, geometry, clusters, node):
+                        touched[node // 2] = True
+            start, stop = start // 2, stop // 2
+
+
+@kernel
+def _empty(index, geometry, clusters, node):
+    weight = 2 * n_columns(clusters)
+    for k in range(0, weight, 2):
+        index.boxes[node, k], index.boxes[node, k + 1] = np.inf, -np.inf
+    for k in range(weight + 1, weight + 1 + 2 * n_extents(geometry), 2):
+        index.boxes[node, k], index.boxes[node, k + 1] = np.inf, -np.inf
+    index.boxes[node, weight] = np.inf
+
+
+@kernel
+def _fit_top(index, geometry, clusters, n_subtrees):
+    for node in range(n_subtrees - 1, 0, -1):
+        _fit_node(index, geometry, clusters, node)
