@@ -26,7 +26,7 @@ from strategies import (
 )
 from trees import leaf_sets, merged_sets, merged_values, same_tree
 
-from fastrbhc import dissimilarity, linkage
+from fastrbhc import dissimilarity, linkage, planning
 from fastrbhc.families import (
     Exponential,
     Gaussian,
@@ -223,9 +223,10 @@ def test_runs_repeat_to_the_bit(family, algorithm):
 
 @pytest.mark.parametrize("family", ["spherical_gaussian", "poisson", "gaussian"])
 @pytest.mark.parametrize(("rows", "n"), [(continuous_rows, 2000), (tied_rows, 3000)])
-def test_number_of_threads_does_not_matter(family, rows, n):
+def test_number_of_threads_does_not_matter(monkeypatch, family, rows, n):
+    monkeypatch.setattr(planning, "_WORTH_A_THREAD_ON_A_TREE", 0)
     X = rows(family, n, 6, 10)
-    assert len(np.unique(X, axis=0)) ** 2 * 6 >= linkage_module._WORTH_A_THREAD
+    assert len(np.unique(X, axis=0)) ** 2 * 6 >= planning._WORTH_A_THREAD
     threads = numba.get_num_threads()
     reference = linkage(X, family, n_jobs=1)
     assert same_tree(linkage(X, family, n_jobs=2), reference)

@@ -36,10 +36,9 @@ def test_points():
     np.testing.assert_array_equal(clusters.weights, weights)
     np.testing.assert_array_equal(clusters.ranks, np.arange(5))
     assert not clusters.moments.any()
-    # A point: log dets of εI, its largest eigenvalue, and the mark for "no extent".
-    np.testing.assert_allclose(
-        clusters.cached, np.tile([np.log(0.5), 2.0 * np.log(0.5), 0.5, 1.0], (5, 1))
-    )
+    # A point: log dets of εI, its largest eigenvalue, the mark for "no extent", log det / d.
+    expected = [np.log(0.5), 2.0 * np.log(0.5), 0.5, 1.0, np.log(0.5)]
+    np.testing.assert_allclose(clusters.cached, np.tile(expected, (5, 1)))
 
 
 def test_points_without_weights_have_weight_one():
@@ -108,7 +107,7 @@ def test_nearest_clusters(name):
     X, labels, new = draw(name, rng, 30, 2), np.arange(30) % 5, draw(name, rng, 20, 2)
     geometry, rows = geometry_and_rows(name, X)
     clusters = statistics.clusters_of_groups(geometry, rows, labels, 5)
-    before = [part.copy() for part in clusters]
+    before = [np.copy(part) for part in clusters]
     _, new_rows = geometry_and_rows(name, new)
     reference = [
         np.argmin([dissimilarity(X[labels == group], row[None], name) for group in range(5)])

@@ -1,0 +1,502 @@
+"""The kd-tree: the same tree as by scanning, to the bit, and boxes that hold what they say."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import FAMILIES, REDUCIBLE, Data, continuous_rows, data_sets, tied_data_sets
+from trees import same_tree
+
+from fastrbhc import families, linkage, statistics
+from fastrbhc._jit import kernel
+from fastrbhc._threads import Threads
+from fastrbhc.families import as_family
+from fastrbhc.geometry import TILE, box_bound, dissimilarity, extent, merge, n_extents, new_scratch
+from fastrbhc.neighbors import kd_tree
+from fastrbhc.neighbors._arrange import arrange
+from fastrbhc.neighbors._interface import (
+    Links,
+    merged,
+    nearest,
+    nearest_and_undercut,
+    refit,
+    relink,
+    relink_all,
+    touch,
+)
+from fastrbhc.observations import weighted
+
+every_family = pytest.mark.parametrize("family", FAMILIES)
+every_way = pytest.mark.parametrize(
+    ("family", "algorithm"),
+    [(family, algorithm) for family in FAMILIES for algorithm in ("greedy", "nn_chain")]
+    + [(family, "levels") for family in REDUCIBLE],
+)
+
+
+def assert_same_with_either_backend(data, family, **options):
+    """Returns the tree."""
+    options["sample_weight"] = data.weights
+    reference = linkage(data.X, family, neighbors="brute", **options)
+    computed = linkage(data.X, family, neighbors="kd_tree", **options)
+    assert same_tree(computed, reference)
+    return reference
+
+
+# The same tree as by scanning
+
+
+@pytest.mark.fast
+@every_way
+@given(data=st.data())
+def test_any_data(family, algorithm, data):
+    drawn = data.draw(data_sets(family))
+    assert_same_with_either_backend(drawn, family, algorithm=algorithm)
+
+
+@pytest.mark.fast
+@every_way
+@given(data=st.data())
+def test_ties(family, algorithm, data):
+    drawn = data.draw(tied_data_sets(family))
+    assert_same_with_either_backend(drawn, family, algorithm=algorithm)
+
+
+@pytest.mark.fast
+@every_way
+@given(data=st.data(), quantile=st.floats(0.0, 1.0))
+def test_any_threshold(family, algorithm, data, quantile):
+    drawn = data.draw(data_sets(family))
+    heights = linkage(drawn.X, family, algorithm=algorithm, sample_weight=drawn.weights).heights
+    threshold = np.quantile(heights, quantile)
+    assert_same_with_either_backend(drawn, family, algorithm=algorithm, threshold=threshold)
+
+
+def in_domain(unit, family, width=10.0):
+    """Numbers between 0 and 1 as values of the domain, up to the width where it has no end."""
+    domain = as_family(family).domain
+    if np.isfinite(domain.upper):
+        return domain.lower + (domain.upper - domain.lower) * unit
+    return (0.0 if np.isinf(domain.lower) else domain.lower) + width * unit
+
+
+def clouds(family, n, rng):
+    return Data(continuous_rows(family, n, 3, seed=n))
+
+
+def weighted_clouds(family, n, rng):
+    return Data(continuous_rows(family, n, 2, seed=n), rng.uniform(0.1, 10.0, n))
+
+
+def line(family, n, rng):
+    ends = np.array([[0.9, 0.1, 0.5], [0.2, 0.7, 0.6]])
+    along = rng.uniform(size=(n, 1))
+    return Data(in_domain(along * ends[0] + (1.0 - along) * ends[1], family))
+
+
+def far_outlier(family, n, rng):
+    unit = 1e-7 * (0.1 + rng.uniform(size=(n, 2)))
+    unit[0] = 1.0
+    return Data(in_domain(unit, family, 1e7))
+
+
+def grid(family, n, rng):
+    """Whole numbers, or multiples of 1/32: distances, and d itself, tie by the hundred."""
+    side = int(np.sqrt(n))
+    counts = np.argwhere(np.ones((side, side)))[1:] + 0.0
+    bounded = np.isfinite(as_family(family).domain.upper)
+    return Data(counts / 32.0 if bounded else counts + 1.0)
+
+
+def nested_scales(family, n, rng):
+    return Data(in_domain(10.0 ** rng.uniform(-12.0, 0.0, (n, 2)), family, 1e6))
+
+
+def geometric_spacing(family, n, rng):
+    """One column, each gap a little wider than all before; about one pair is near at a time."""
+    unit = 10.0 ** np.linspace(-12.0, 0.0, n)
+    return Data(in_domain(np.column_stack([unit, np.full(n, 0.5)]), family, 1e6))
+
+
+def heavy_duplicates(family, n, rng):
+    return Data(in_domain(rng.uniform(0.1, 0.9, (n // 8, 2)), family)[rng.integers(n // 8, size=n)])
+
+
+def one_huge_weight(family, n, rng):
+    weights = rng.uniform(0.01, 1.0, n)
+    weights[n // 2] = 1e9
+    return Data(in_domain(rng.uniform(0.1, 0.9, (n, 2)), family), weights)
+
+
+def far_from_the_origin(family, n, rng):
+    """At 1e8 units of the data; most of the digits are the same in all rows."""
+    return Data(in_domain(0.5 + 1e-8 * rng.uniform(-1.0, 1.0, (n, 3)), family, 2e8))
+
+
+def the_last_digits(family, n, rng):
+    """Few units in the last place apart, so that the means of unions are not in floats."""
+    units = rng.integers(0, 2 * int(np.sqrt(n)), (n, 2))
+    return Data(in_domain(0.75 + units * 2.0**-53, family, 2.0**26))
+
+
+def one_column(family, n, rng):
+    return Data(in_domain(rng.uniform(0.1, 0.9, (n, 1)), family))
+
+
+ADVERSARIAL = [
+    clouds,
+    weighted_clouds,
+    line,
+    far_outlier,
+    grid,
+    nested_scales,
+    geometric_spacing,
+    heavy_duplicates,
+    one_huge_weight,
+    far_from_the_origin,
+    the_last_digits,
+    one_column,
+]
+
+
+@every_way
+@pytest.mark.parametrize("kind", ADVERSARIAL, ids=lambda kind: kind.__name__)
+def test_adversarial_data(family, algorithm, kind):
+    n = 300 if family == "gaussian" else 900
+    data = kind(family, n, np.random.default_rng(1))
+    tree = assert_same_with_either_backend(data, family, algorithm=algorithm)
+    for quantile in (0.3, 0.9):
+        threshold = float(np.quantile(tree.heights, quantile))
+        assert_same_with_either_backend(data, family, algorithm=algorithm, threshold=threshold)
+
+
+@pytest.mark.parametrize("n_features", [2, 3])
+@pytest.mark.parametrize(("family", "algorithm"), [("ward", "levels"), ("poisson", "greedy")])
+def test_kernels_that_know_the_number_of_columns(family, algorithm, n_features):
+    """From 5,000 points on; counts of the second data set tie."""
+    rng = np.random.default_rng(2)
+    X = rng.gamma(2.0, 3.0, size=(5_500, n_features))
+    assert_same_with_either_backend(Data(X), family, algorithm=algorithm)
+    counts = rng.integers(0, 90 if n_features == 2 else 25, size=(12_000, n_features))
+    assert len(np.unique(counts, axis=0)) > 5_000
+    assert_same_with_either_backend(Data(counts), family, algorithm=algorithm)
+
+
+@pytest.fixture
+def own_family():
+    """The example of CONTRIBUTING.md, as a user would write it."""
+
+    @families.family(
+        "times of arrival",
+        separable=True,
+        reducible=False,
+        domain=families.Domain(lower=0.0, includes_lower=False),
+    )
+    class TimesOfArrival(NamedTuple):
+        def divergence(family, value, mean, step):  # noqa: N805
+            return (step / mean) ** 2 / (2.0 * value)
+
+    yield TimesOfArrival()
+    families._interface._REGISTER.pop("times of arrival")
+
+
+def test_a_family_of_the_users_own(own_family):
+    rng = np.random.default_rng(3)
+    X = rng.wald(1.0, 2.0, size=(700, 2))
+    for data in (Data(X), Data(X, rng.uniform(0.1, 9.0, 700)), Data(np.ceil(4.0 * X))):
+        tree = assert_same_with_either_backend(data, own_family, algorithm="greedy")
+        assert tree.n_trees == 1
+
+
+# Boxes
+
+
+@kernel
+def evaluate(index, geometry, clusters, scratch, values, bounds, extents):
+    """d of all pairs of slots, and the bound of every node for every slot."""
+    for i in range(clusters.weights.size):
+        for e in range(n_extents(geometry)):
+            extents[i, e] = extent(geometry, clusters, i, e)
+        for j in range(clusters.weights.size):
+            values[i, j] = dissimilarity(geometry, clusters, i, j, np.inf, scratch)
+        for node in range(2 * index.shape[1]):
+            bounds[i, node] = box_bound(geometry, clusters, i, index.boxes, node, np.inf)
+
+
+@kernel
+def merge_slots(geometry, clusters, i, j, scratch):
+    merge(geometry, clusters, i, j, scratch)
+
+
+@kernel
+def take_note(index, geometry, clusters, i, j):
+    merged(index, geometry, clusters, i, j)
+
+
+@kernel
+def find_nearest(index, geometry, clusters, i, hint, cutoff, scratch):
+    return nearest(index, geometry, clusters, i, 0, hint, cutoff, scratch)
+
+
+@kernel
+def value_of(geometry, clusters, i, j, scratch):
+    return dissimilarity(geometry, clusters, i, j, np.inf, scratch)
+
+
+def slots_below(index, node):
+    """The slots in the tiles of the leaves below a node."""
+    n_leaves = int(index.shape[1])
+    first, last = node, node
+    while first < n_leaves:
+        first, last = 2 * first, 2 * last + 1
+    return np.arange((first - n_leaves) * TILE, (last - n_leaves + 1) * TILE)
+
+
+def alive_below(index, clusters, node):
+    slots = slots_below(index, node)
+    slots = slots[slots < clusters.weights.size]
+    return slots[~np.isnan(clusters.weights[slots])]
+
+
+def indexed(family, data, n_merges=0, seed=0):
+    """A geometry, clusters of which some were merged at random, their index, and threads."""
+    family, n_features = as_family(family), data.X.shape[1]
+    geometry = family.geometry(n_features)
+    rows = weighted(family.observe(data.X), data.weights)
+    clusters = statistics.clusters_of_points(geometry, rows, padded=True)
+    threads = Threads([new_scratch(geometry, n_features)])
+    merge_at_random(geometry, clusters, n_merges, seed)
+    return geometry, clusters, kd_tree(geometry, clusters, threads), threads
+
+
+def merge_at_random(geometry, clusters, n_merges, seed):
+    """Merge slots, near and far in the tree; returns the pairs."""
+    rng, scratch = np.random.default_rng(seed), new_scratch(geometry, clusters.means.shape[0])
+    pairs = []
+    for _ in range(n_merges):
+        alive = np.flatnonzero(~np.isnan(clusters.weights))
+        place = int(rng.integers(alive.size - 1))
+        other = place + 1 if rng.random() < 0.5 else int(rng.integers(place + 1, alive.size))
+        i, j = (int(slot) for slot in rng.permutation([alive[place], alive[other]]))
+        merge_slots(geometry, clusters, i, j, scratch)
+        pairs.append((i, j))
+    return pairs
+
+
+def assert_boxes_hold(index, geometry, clusters):
+    """Every box holds its clusters, closely, and its bound is below d to each of them."""
+    n_features, n = clusters.means.shape
+    values, bounds = np.empty((n, n)), np.empty((n, 2 * index.shape[1]))
+    extents = np.empty((n, geometry.n_extents()))
+    scratch = new_scratch(geometry, n_features)
+    evaluate(index, geometry, clusters, scratch, values, bounds, extents)
+    queries = np.flatnonzero(~np.isnan(clusters.weights))
+    for node in range(1, 2 * int(index.shape[1])):
+        slots = alive_below(index, clusters, node)
+        if slots.size == 0:
+            # Never near, not even where anything finite or infinite would be.
+            assert not (bounds[queries, node] <= np.inf).any()
+            continue
+        low, high = index.boxes[node, : 2 * n_features].reshape(-1, 2).T
+        lightest, reach = index.boxes[node, 2 * n_features], index.boxes[node, 2 * n_features + 1 :]
+        means = clusters.means[:, slots]
+        assert (low <= means.min(axis=1)).all()
+        assert (high >= means.max(axis=1)).all()
+        np.testing.assert_allclose(low, means.min(axis=1), rtol=1e-14)
+        np.testing.assert_allclose(high, means.max(axis=1), rtol=1e-14)
+        assert lightest == clusters.weights[slots].min()
+        np.testing.assert_array_equal(reach[0::2], extents[slots].min(axis=0))
+        np.testing.assert_array_equal(reach[1::2], extents[slots].max(axis=0))
+        for i in queries:
+            others = slots[slots != i]
+            assert (bounds[i, node] <= values[i, others]).all()
+
+
+@every_family
+@pytest.mark.parametrize("kind", ADVERSARIAL, ids=lambda kind: kind.__name__)
+def test_no_bound_of_a_box_exceeds_d_to_a_cluster_in_it(family, kind):
+    data = kind(family, 90, np.random.default_rng(4))
+    for n_merges in (0, 20, 60):
+        geometry, clusters, index, _ = indexed(family, data, n_merges if len(data.X) > 60 else 0)
+        assert_boxes_hold(index, geometry, clusters)
+
+
+@every_family
+def test_bounds_of_boxes_are_of_use(family):
+    """A bound of zero would be valid: of points alike in weight most boxes are told apart."""
+    data = Data(continuous_rows(family, 200, 2, seed=5))
+    geometry, clusters, index, _ = indexed(family, data)
+    n, nodes = clusters.weights.size, 2 * int(index.shape[1])
+    values, bounds = np.empty((n, n)), np.empty((n, nodes))
+    scratch = new_scratch(geometry, 2)
+    evaluate(
+        index, geometry, clusters, scratch, values, bounds, np.empty((n, geometry.n_extents()))
+    )
+    ratios = [
+        bounds[i, node] / values[i, alive_below(index, clusters, node)].min()
+        for node in range(nodes // 2, nodes)
+        for i in range(200)
+        if alive_below(index, clusters, node).size and i not in slots_below(index, node)
+    ]
+    assert np.median(ratios) > 0.4
+
+
+@every_family
+def test_boxes_follow_the_merges(family):
+    """One by one, or all at once: the same boxes."""
+    data = Data(continuous_rows(family, 150, 3, seed=6))
+    geometry, one_by_one, index, _ = indexed(family, data)
+    _, at_once, other_index, threads = indexed(family, data)
+    for n_merges in (1, 1, 5, 20, 60, 60):
+        for _ in range(n_merges):
+            for i, j in merge_at_random(geometry, one_by_one, 1, seed=n_merges):
+                take_note(index, geometry, one_by_one, i, j)
+            for i, j in merge_at_random(geometry, at_once, 1, seed=n_merges):
+                touch(other_index, i, j)
+        refit(other_index, geometry, at_once, threads)
+        assert_boxes_hold(index, geometry, one_by_one)
+        np.testing.assert_array_equal(other_index.boxes[1:], index.boxes[1:])
+
+
+@pytest.mark.fast
+@every_family
+def test_the_nearest_of_every_slot(family):
+    rng = np.random.default_rng(7)
+    data = Data(np.concatenate([continuous_rows(family, 40, 2, 7), np.ones((1, 2))]))
+    geometry, clusters, index, threads = indexed(family, data, n_merges=12)
+    scratch = threads.scratches[0]
+    alive = np.flatnonzero(~np.isnan(clusters.weights))
+    for i in alive:
+        others = alive[alive != i]
+        values = [dissimilarity(geometry, clusters, i, j, np.inf, scratch) for j in others]
+        reference = min(zip(values, clusters.ranks[others], others, strict=True))
+        hint = int(rng.choice(others))
+        for cutoff in (np.inf, 1.5 * reference[0]):
+            value, slot = find_nearest(index, geometry, clusters, i, hint, cutoff, scratch)
+            assert slot == reference[2]
+            assert value == pytest.approx(reference[0], rel=1e-12)
+        value, slot = find_nearest(index, geometry, clusters, i, -1, 0.5 * reference[0], scratch)
+        assert slot == -1
+
+
+@kernel
+def find_undercut(index, geometry, clusters, i, cutoff, links, hits, values, scratch):
+    return nearest_and_undercut(index, geometry, clusters, i, cutoff, links, hits, values, scratch)
+
+
+@kernel
+def watch_links(index, links):
+    relink_all(index, links)
+
+
+@kernel
+def take_note_of_link(index, links, i):
+    relink(index, links, i)
+
+
+@pytest.mark.fast
+@every_family
+def test_who_finds_a_slot_nearer_than_their_neighbour(family):
+    """Links change one by one, to arbitrary values, some of which tie."""
+    rng = np.random.default_rng(10)
+    geometry, clusters, index, threads = indexed(family, grid(family, 49, rng), n_merges=9)
+    scratch, n = threads.scratches[0], clusters.weights.size
+    alive = np.flatnonzero(~np.isnan(clusters.weights))
+    d = np.full((n, n), np.inf)
+    for i in alive:
+        for j in alive[alive != i]:
+            d[i, j] = value_of(geometry, clusters, i, j, scratch)
+    links = Links(np.full(n, -np.inf), np.full(n, -1), np.full(n, -1), np.full(n, -1))
+    links.ranks[alive] = rng.integers(n, size=alive.size)
+    hits, values = np.empty(n, np.int64), np.empty(n)
+    links.values[alive] = d[alive].min(axis=1)
+    watch_links(index, links)
+    for _ in range(6):
+        for z in rng.choice(alive, 5, replace=False):
+            links.values[z] = rng.choice([-np.inf, d[z].min(), rng.choice(d[z, alive]), np.inf])
+            take_note_of_link(index, links, z)
+        for i in alive:
+            reference = {
+                (int(z), d[i, z])
+                for z in alive[alive != i]
+                if (d[i, z], clusters.ranks[i]) < (links.values[z], links.ranks[z])
+            }
+            value, slot, count = find_undercut(
+                index, geometry, clusters, i, np.inf, links, hits, values, scratch
+            )
+            assert (
+                set(zip(hits[:count].tolist(), values[:count].tolist(), strict=True)) == reference
+            )
+            assert (value, slot) == find_nearest(index, geometry, clusters, i, -1, np.inf, scratch)
+
+
+# The order of the slots
+
+
+@pytest.mark.parametrize("n_features", [1, 3])
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 63, 64, 65, 1000, 5000])
+def test_slots_are_arranged_as_in_a_tree(n, n_features):
+    X = np.random.default_rng(n).normal(size=(n, n_features))
+    for rows in (X, np.round(X), np.zeros_like(X)):
+        assert_arranged(rows, 1)
+
+
+def test_threads_do_not_change_the_order():
+    X = np.random.default_rng(8).normal(size=(30_000, 2))
+    for rows in (X, np.round(4.0 * X)):
+        reference = assert_arranged(rows, 1)
+        for n_threads in (2, 3):
+            np.testing.assert_array_equal(assert_arranged(rows, n_threads), reference)
+
+
+def assert_arranged(X, n_threads):
+    """Every slot once, every tile full but the last, and no node astride another; the order."""
+    family = families.SphericalGaussian()
+    geometry = family.geometry(X.shape[1])
+    clusters = statistics.clusters_of_points(geometry, family.observe(X), padded=True)
+    capacity = TILE
+    while capacity < len(X):
+        capacity *= 2
+    with Threads([None] * n_threads) as threads:
+        order = arrange(clusters, np.arange(len(X)), capacity, threads)
+    np.testing.assert_array_equal(np.sort(order), np.arange(len(X)))
+    parts = [(0, capacity)]
+    while parts:
+        start, size = parts.pop()
+        middle, stop = start + size // 2, min(start + size, len(X))
+        if size == TILE or middle >= stop:
+            parts += [(start, size // 2)] if size > TILE else []
+            continue
+        rows = X[order[start:stop]]
+        column = np.argmax(np.ptp(rows, axis=0))
+        left, right = np.split(rows[:, column], [middle - start])
+        assert left.max() <= right.min()
+        parts += [(start, size // 2), (middle, size // 2)]
+    return order
+
+
+@pytest.mark.parametrize("n", [2, 8, 9, 100, 129])
+def test_clusters_move_into_the_order_of_the_tree(n):
+    data = Data(continuous_rows("gaussian", n, 2, seed=9))
+    geometry, clusters, index, threads = indexed("gaussian", data)
+    places = np.argsort(clusters.ranks[:n])
+    np.testing.assert_array_equal(clusters.means[:, places].T, data.X)
+    assert index.shape[0] == n
+    assert index.shape[1] * TILE >= n
+    merge_at_random(geometry, clusters, n // 2, seed=9)
+    before = [part.copy() for part in clusters[:2]], clusters.ranks.copy(), clusters.cached.copy()
+    slots = index.rebuild(geometry, clusters, threads)
+    (weights, means), ranks, cached = before
+    np.testing.assert_array_equal(np.sort(slots), np.flatnonzero(~np.isnan(weights)))
+    count = slots.size
+    assert index.shape[0] == count
+    np.testing.assert_array_equal(clusters.weights[:count], weights[slots])
+    np.testing.assert_array_equal(clusters.means[:, :count], means[:, slots])
+    np.testing.assert_array_equal(clusters.ranks[:count], ranks[slots])
+    np.testing.assert_array_equal(clusters.cached[:count], cached[slots])
+    assert np.isnan(clusters.weights[count:]).all()
+    assert_boxes_hold(index, geometry, clusters)

@@ -1,0 +1,210 @@
+"""The way that is chosen for a job, and what is foretold of it."""
+
+from __future__ import annotations
+
+import itertools
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+from strategies import FAMILIES, REDUCIBLE, continuous_rows
+
+from fastrbhc import linkage, planning
+from fastrbhc.families import as_family
+from fastrbhc.observations import Observations, take
+
+every_family = pytest.mark.parametrize("family", FAMILIES)
+
+
+def chosen(family="poisson", n=10_000, n_features=2, algorithm="auto", neighbors="auto", threads=4):
+    return planning.plan(as_family(family), n, n_features, algorithm, neighbors, threads)
+
+
+# The choice
+
+
+@pytest.mark.fast
+@every_family
+def test_the_algorithm_follows_from_the_family(family):
+    reference = "levels" if family in REDUCIBLE else "greedy"
+    for n, n_features in itertools.product((2, 500, 10**6), (1, 8, 9, 100)):
+        assert chosen(family, n, n_features).algorithm == reference
+
+
+@pytest.mark.fast
+@every_family
+def test_the_backend_follows_from_the_shape(family):
+    few, many = planning._FEW_COLUMNS, planning._FEW_COLUMNS + 1
+    for n in (planning._FEW_POINTS + 1, 10**6):
+        assert chosen(family, n, 1).neighbors == "kd_tree"
+        assert chosen(family, n, few).neighbors == "kd_tree"
+        assert chosen(family, n, many).neighbors == "brute"
+    assert chosen(family, planning._FEW_POINTS, few).neighbors == "brute"
+
+
+@pytest.mark.fast
+@every_family
+def test_what_is_asked_for_is_kept(family):
+    for n, n_features in itertools.product((2, 500, 10**6), (1, 100)):
+        for algorithm in ("greedy", "nn_chain", "levels"):
+            assert chosen(family, n, n_features, algorithm=algorithm).algorithm == algorithm
+        for neighbors in ("brute", "kd_tree"):
+            assert chosen(family, n, n_features, neighbors=neighbors).neighbors == neighbors
+
+
+@pytest.mark.fast
+def test_small_jobs_get_one_thread():
+    assert chosen(n=1_000, n_features=2).n_threads == 1
+    assert chosen(n=1_000, n_features=200).n_threads == 4
+    assert chosen(n=20_000, n_features=2).n_threads == 1  # on the kd-tree
+    assert chosen(n=20_000, n_features=2, neighbors="brute").n_threads == 4
+    assert chosen(n=100_000, n_features=2).n_threads == 4
+    assert chosen(n=100_000, n_features=2, threads=1).n_threads == 1
+
+
+@pytest.fixture
+def received(monkeypatch):
+    """What the backend was given; the work ends there."""
+    monkeypatch.setattr(planning, "_WORTH_A_THREAD_ON_A_TREE", 0)
+    received = []
+
+    class EnoughSeenError(Exception):
+        pass
+
+    def backend(geometry, clusters, threads):
+        received.append((clusters.columns, threads.count))
+        raise EnoughSeenError
+
+    monkeypatch.setattr(planning, "BACKENDS", {"brute": backend, "kd_tree": backend})
+
+    def see(X, **options):
+        with pytest.raises(EnoughSeenError):
+            linkage(X, "poisson", **options)
+        return received[-1]
+
+    return see
+
+
+def test_large_jobs_with_few_columns_get_kernels_of_their_own(received):
+    large = planning._WORTH_COMPILING
+    X = np.random.default_rng(1).uniform(size=(large, 9))
+    assert received(X[:, :3], n_jobs=2) == ((0, 1, 2), 2)
+    assert received(X[:, :3], n_jobs=3, neighbors="brute") == ((), 3)
+    assert received(X, n_jobs=2, neighbors="kd_tree") == ((), 2)
+    assert received(X[1:, :3], n_jobs=2) == ((), 2)
+    assert received(X[:300, :3], n_jobs=2) == ((), 1)
+
+
+def test_the_number_of_distinct_rows_counts(received):
+    X = np.random.default_rng(2).uniform(size=(300, 3))
+    assert received(np.tile(X, (40, 1)), n_jobs=2) == ((), 1)
+
+
+# What is foretold
+
+
+class Clock:
+    """Stands for a plan, and for the module time: trees take as long as it is told."""
+
+    def __init__(self, seconds_of_tree):
+        self.now, self.sizes = 0.0, []
+        self.seconds_of_tree = seconds_of_tree
+
+    def perf_counter(self):
+        return self.now
+
+    def clusters(self, geometry, points):
+        return points
+
+    def agglomerate(self, geometry, points, threshold, report):
+        self.sizes.append(len(points.means))
+        assert threshold == np.inf
+        # The first tree of all is compiled.
+        self.now += self.seconds_of_tree(self.sizes[-1]) if len(self.sizes) > 1 else 1e6
+
+
+@pytest.fixture
+def foretell(monkeypatch):
+    """Messages about a job of n rows in two columns, and the sizes of the trees tried."""
+
+    def foretell(n, seconds_of_tree):
+        clock = Clock(seconds_of_tree)
+        monkeypatch.setattr(planning, "time", clock)
+        geometry, points = as_family("poisson").geometry(2), Observations(np.ones((n, 2)))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            planning.warn_if_long(clock, geometry, points, stacklevel=1)
+        return [str(warning.message) for warning in caught], clock.sizes
+
+    return foretell
+
+
+@pytest.mark.fast
+def test_an_estimate_by_squares(foretell):
+    [message], sizes = foretell(100_000, lambda n: 1.001e-7 * n**2)
+    assert "linkage of 100,000 distinct rows with 2 columns" in message
+    assert "about 17 minutes" in message  # 1,000 seconds
+    assert sizes == [20, 500, 2000, 2000]  # a long one is tried again, it may have been compiled
+
+
+@pytest.mark.fast
+def test_an_estimate_of_linear_growth(foretell):
+    [message], _ = foretell(100_000, lambda n: 0.02 * n)
+    assert "about 33 minutes" in message  # 2,000 seconds
+    assert foretell(100_000, lambda n: 0.005 * n)[0] == []  # 500 seconds
+
+
+@pytest.mark.fast
+def test_a_growth_out_of_bounds_is_not_believed(foretell):
+    """Neither less than linear, nor more than by squares."""
+    [message], _ = foretell(100_000, lambda n: 16.0)
+    assert "about 13 minutes" in message  # 16 · 50 seconds
+    [message], _ = foretell(100_000, lambda n: 1e-9 * n**3)
+    assert "about 333 minutes" in message  # 8 · 50² seconds
+
+
+@pytest.mark.fast
+def test_trees_grow_until_they_take_long_enough(foretell):
+    messages, sizes = foretell(100_000, lambda n: 1e-9 * n**2)
+    assert messages == []
+    assert sizes == [20, 500, 2000, 8000]  # 0.064 seconds
+    assert foretell(60_000, lambda n: 1e-12 * n)[1][-1] == 32_000  # there is no larger one
+
+
+@pytest.mark.fast
+def test_nothing_is_tried_for_short_work(foretell):
+    assert foretell(1_000, lambda n: 1e9) == ([], [])
+
+
+# Memory
+
+
+@pytest.mark.fast
+@every_family
+def test_memory_grows_with_the_columns(family):
+    sizes = [
+        planning.bytes_each(as_family(family).geometry(n_features), n_features)
+        for n_features in (1, 2, 3, 8, 9, 100)
+    ]
+    assert sizes[0] > 0
+    assert (np.diff(sizes) > 0).all()
+
+
+@pytest.mark.parametrize("n_features", [2, 6])
+@pytest.mark.parametrize(
+    ("family", "algorithm"),
+    [("spherical_gaussian", "levels"), ("poisson", "greedy"), ("gaussian", "nn_chain")],
+)
+def test_memory_is_about_what_is_needed(family, algorithm, n_features):
+    n, geometry = 4_000, as_family(family).geometry(n_features)
+    points = Observations(continuous_rows(family, n, n_features, seed=3))
+    way = planning.Plan(algorithm, "kd_tree", 1, ())
+    few = way.clusters(geometry, take(points, np.arange(1_500)))
+    way.agglomerate(geometry, few, np.inf, lambda *_: None)  # compiles
+    tracemalloc.start()
+    clusters = way.clusters(geometry, points)
+    way.agglomerate(geometry, clusters, np.inf, lambda *_: None)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert 0.6 < n * planning.bytes_each(geometry, n_features) / peak < 1.7
