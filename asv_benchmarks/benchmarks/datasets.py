@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 
-def normal(n: int, d: int) -> np.ndarray:
+def normal(n: int, d: int) -> NDArray[np.float64]:
     """Standard normal rows: nothing to find, so nothing to exploit."""
     return np.random.default_rng(0).normal(size=(n, d))
 
 
-def counts(n: int, d: int, n_clusters: int = 20) -> np.ndarray:
+def uniform(n: int, d: int) -> NDArray[np.float64]:
+    """Rows spread evenly over the unit cube."""
+    return np.random.default_rng(0).random((n, d))
+
+
+def counts(n: int, d: int, n_clusters: int = 20) -> NDArray[np.int64]:
     """Poisson counts from clusters with means near 40."""
     rng = np.random.default_rng(0)
     means = rng.gamma(2.0, 20.0, size=(n_clusters, d))
     return rng.poisson(means[rng.integers(n_clusters, size=n)])
+
+
+def blobs(n: int, d: int, n_clusters: int = 20) -> NDArray[np.float64]:
+    """Normal rows from clusters that each have a shape of their own."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(scale=5.0, size=(n_clusters, d))
+    shapes = rng.normal(size=(n_clusters, d, d)) / np.sqrt(d)
+    rows = rng.normal(size=(n, d))
+    labels = rng.integers(n_clusters, size=n)
+    for cluster in range(n_clusters):
+        mine = labels == cluster
+        rows[mine] = rows[mine] @ shapes[cluster] + centres[cluster]
+    return rows
