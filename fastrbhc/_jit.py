@@ -27,7 +27,14 @@ from numba.extending import overload as _overload
 config: Any = numba.config
 overload: Any = _overload
 
-_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+# Named even where it is the default: what a function leaves open, Numba takes from the first
+# caller that is compiled, and exact values would depend on who asked for them first.
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": False}
+# Numba counts references to arrays, also to those in records: some twenty locked instructions each
+# way for every call that is not inlined, a quarter of the time of a tree with shapes. What is
+# called from the inside allocates nothing and keeps nothing, so there it is turned off; kernels
+# that are called from such code take this over from it.
+_BORROWED: dict[str, Any] = {"_nrt": False}
 _CACHE_WANTED = os.environ.get("FASTRBHC_NUMBA_CACHE", "1") != "0"
 _KERNELS: list[Any] = []
 _WARNED: list[str] = []
@@ -128,7 +135,7 @@ def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
 
 def contract(declaration: Callable[..., Any]) -> Any:
     """Turn a declaration into a call of the record's own method of that name."""
-    return _contract(declaration, _OPTIONS)
+    return _contract(declaration, {**_OPTIONS, **_BORROWED})
 
 
 def inlined_contract(declaration: Callable[..., Any]) -> Any:
@@ -137,7 +144,12 @@ def inlined_contract(declaration: Callable[..., Any]) -> Any:
     A record of arrays is some eighty words, which a call that is not inlined copies: inlining
     the bounds halved the time of a query. It also multiplies what has to be compiled.
     """
-    return _contract(declaration, {**_OPTIONS, "forceinline": True})
+    return _contract(declaration, {**_OPTIONS, **_BORROWED, "forceinline": True})
+
+
+def open_contract(declaration: Callable[..., Any]) -> Any:
+    """The same for methods that users write, who may allocate an array or two."""
+    return _contract(declaration, {**_OPTIONS, "_nrt": True, "forceinline": True})
 
 
 def _contract(declaration: Callable[..., Any], options: dict[str, Any]) -> Any:

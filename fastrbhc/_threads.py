@@ -15,6 +15,8 @@ from typing import Any
 
 # What one call should take, so that the work is shared evenly and Ctrl-C answered.
 _PIECE_SECONDS = 0.02
+# What is shorter is cut into one piece a thread.
+_ONE_PIECE_SECONDS = 2e-3
 # Waking a thread and waiting for it costs about a tenth of this.
 _WORTH_A_THREAD_SECONDS = 5e-4
 
@@ -45,8 +47,10 @@ class Threads:
         if total == 0:
             return seconds
         several = self._pool is not None and total * seconds > _WORTH_A_THREAD_SECONDS
-        # At least four pieces a thread, so that none waits long for the others.
-        largest = -(-total // (4 * self.count)) if several else total
+        # Four pieces a thread or more, so that none waits long for the others, unless the call
+        # itself, twenty microseconds for a kernel with many arrays, would take longer.
+        pieces = 1 if total * seconds < _ONE_PIECE_SECONDS else 4
+        largest = -(-total // (pieces * self.count)) if several else total
         begun = 0
         lock = threading.Lock()
         interrupted = False
