@@ -20,6 +20,11 @@ these methods, run inside kernels.
 ``candidates(geometry, clusters, i, start, stop, cutoff, scratch)``
     Writes to scratch.slots those of the slots start…stop−1 whose d from slot i may be at most the
     cutoff, and returns how many they are.
+``aim(geometry, clusters, queue, first, last, scratch)``, then
+``suspects(geometry, clusters, queue, first, last, start, stop, cutoffs, scratch)``
+    The same for a group of queries, the slots queue[first:last], at most GROUP of them, each with
+    the cutoff that stands at its slot. A pair of the q-th query and the s-th slot of the run is
+    written as q·BLOCK + s to scratch.suspects. ``aim`` is called once a group, before any run.
 ``tile_values(geometry, clusters, i, start, cutoff, scratch)``
     Fills scratch.bounds[:TILE] with d from slot i to the slots of the tile that begins at start,
     where d ≤ cutoff, and with anything above the cutoff, or NaN, where it is not.
@@ -36,10 +41,12 @@ these methods, run inside kernels.
     How many measures of a cluster, beside its mean and weight, ``box_bound`` wants to know the
     smallest and largest of, and the e-th of them.
 
-Two more are asked for outside the agglomerators: ``refresh(geometry, clusters, i, scratch)``
-recomputes what is cached from the moments, and ``sizes(n_features)``, plain Python, tells what a
-cluster stores beside its mean.
-There are three: `Quadratic`, `Separable`, and the full-covariance one beside its family.
+Three more are asked for outside the agglomerators: ``refresh(geometry, clusters, i, scratch)``
+recomputes what is cached from the moments; ``sizes(n_features)``, plain Python, tells what a
+cluster stores beside its mean; and ``with_coarse(clusters)``, plain Python too, returns the
+clusters with their coarse means filled in, or with none if they would be of no use.
+There are three geometries: `Quadratic` here, `Separable` and the full-covariance one beside
+its family.
 """
 
 from __future__ import annotations
@@ -51,6 +58,16 @@ from numpy.typing import NDArray
 
 from fastrbhc._double_double import weighted_mean
 from fastrbhc._jit import contract, fused_kernel, inlined_contract, kernel, length
+from fastrbhc._screen import (
+    FOUR,
+    STRIP,
+    aims_shape,
+    fill_tile,
+    screen,
+    set_limit,
+    take_aim,
+    tile_shape,
+)
 
 # Covers the rounding of a bound and of the value it bounds, for millions of columns;
 # it lets through one pair in a billion that the exact bound would have stopped.
@@ -60,12 +77,18 @@ ROUNDING = 1.0 - 1e-9
 # Slots come in tiles of this many; a tile is a leaf of the kd-tree.
 TILE = 8
 
+# Slots after those of the points, at most, for an agglomerator to put clusters aside.
+SPARE = 512
+
 # Slots whose bounds are computed together, so that they stay in the first cache.
 # 64 cost a fifth more time, 1024 the same.
 BLOCK = 256
 
 # Queries that look at a block together, while it is in the cache.
-GROUP = 16
+GROUP = 64
+
+# With more suspects in a block than this, a closer look at all of its slots is worth its while.
+_MANY_SUSPECTS = 8
 
 
 class Clusters(NamedTuple):
@@ -77,11 +100,14 @@ class Clusters(NamedTuple):
     weights: NDArray[np.float64]  # (n,)
     means: NDArray[np.float64]  # (d, n), the leading digits
     residuals: NDArray[np.float64]  # (d, n), the digits after them
-    coarse: NDArray[np.float32]  # (d, n), (means − centre) / radius; d = 0 if not wanted
+    coarse: NDArray[np.float32]  # (d, n), means as bounds want them; d = 0 if not wanted
+    order: NDArray[np.int64]  # (d,), the column that each row of coarse stands for
     centre: NDArray[np.float64]  # (d,), the middle of each column
     radius: NDArray[np.float64]  # (1,), the farthest that a mean lies from the centre
+    slack: NDArray[np.float64]  # (1,), what rounding of coarse means may add to a bound
     moments: NDArray[np.float64]  # (n, q), scatter, see families/_cholesky; q = 0 if not needed
     cached: NDArray[np.float64]  # (n, r), values that follow from the moments
+    outlines: NDArray[np.float64]  # (p, n), what scans need of moments and cached; p = 0 if nothing
     ranks: NDArray[np.int64]  # (n,), which of two equally near clusters comes first
     columns: tuple[int, ...]  # d entries, so that kernels know d; or none
 
@@ -92,7 +118,10 @@ class Sizes(NamedTuple):
     moments: int = 0  # numbers a cluster
     cached: int = 0  # numbers a cluster
     coarse: bool = False  # whether bounds use the means in single precision
+    outline: int = 0  # numbers a cluster, for bounds of many slots at a time
+    principal: bool = False  # whether points had better lie along their principal axes
     matrix: tuple[int, int] = (0, 0)  # scratch for one evaluation
+    lanes: tuple[int, int] = (0, 0)  # scratch for many at a time
 
 
 class Scratch(NamedTuple):
@@ -101,20 +130,17 @@ class Scratch(NamedTuple):
     bounds: NDArray[np.float64]  # (BLOCK,)
     shares: NDArray[np.float64]  # (2, BLOCK)
     coarse: NDArray[np.float32]  # (BLOCK,)
+    coarse_shares: NDArray[np.float32]  # (3, BLOCK)
     matrix: NDArray[np.float64]
+    lanes: NDArray[np.float64]
     slots: NDArray[np.int64]  # (BLOCK,), candidates
     nodes: NDArray[np.int64]  # (64,), nodes of a tree that are yet to be visited
     node_bounds: NDArray[np.float64]  # (64,), their bounds
-
-
-@inlined_contract
-def divergence(family, value, mean, step):
-    """Bregman divergence of one column, a method of every separable family."""
-
-
-@inlined_contract
-def divergence_bound(family, value, mean, step):
-    """A quick lower bound of the divergence, a method of every separable family."""
+    group: NDArray[np.int64]  # (GROUP,), slots of queries
+    suspects: NDArray[np.int64]  # (GROUP·BLOCK,), pairs of a query and a slot
+    bits: NDArray[np.int64]  # for `_screen`, as are the next two
+    tile: NDArray[np.float32]
+    aims: NDArray[np.float32]
 
 
 @contract
@@ -153,6 +179,16 @@ def candidates(geometry, clusters, i, start, stop, cutoff, scratch):
 
 
 @contract
+def aim(geometry, clusters, queue, first, last, scratch):
+    """Get ready for a group of queries; see the module's documentation."""
+
+
+@contract
+def suspects(geometry, clusters, queue, first, last, start, stop, cutoffs, scratch):
+    """The pairs of a group and a run that may be within cutoffs; see the module's documentation."""
+
+
+@contract
 def merge(geometry, clusters, i, j, scratch):
     """Replace slots i and j by their union in i; see the module's documentation."""
 
@@ -177,17 +213,23 @@ def difference(clusters, i, j, k):
 
 @kernel
 def merge_means(clusters, i, j):
-    """Weight, mean and rank of the union into slot i; slot j becomes free."""
+    """Weight, mean, coarse mean and rank of the union into slot i; slot j becomes free."""
+    merge_exact_means(clusters, i, j)
+    per_radius = 1.0 / clusters.radius[0]
+    for k in range(clusters.coarse.shape[0]):
+        place = (clusters.means[k, i] - clusters.centre[k]) + clusters.residuals[k, i]
+        clusters.coarse[k, i] = place * per_radius
+
+
+@kernel
+def merge_exact_means(clusters, i, j):
+    """The same, but for the coarse mean, which is left as it was."""
     means, residuals = clusters.means, clusters.residuals
     w0, w1 = clusters.weights[i], clusters.weights[j]
     for k in range(n_columns(clusters)):
         means[k, i], residuals[k, i] = weighted_mean(
             w0, means[k, i], residuals[k, i], w1, means[k, j], residuals[k, j]
         )
-    per_radius = 1.0 / clusters.radius[0]
-    for k in range(clusters.coarse.shape[0]):
-        place = (means[k, i] - clusters.centre[k]) + residuals[k, i]
-        clusters.coarse[k, i] = place * per_radius
     clusters.weights[i] = w0 + w1
     free(clusters, j)
     # The larger rank, so that no union comes before a neighbour that it replaces.
@@ -200,6 +242,24 @@ def free(clusters, j):
     clusters.weights[j] = np.nan
     for k in range(n_columns(clusters)):
         clusters.means[k, j] = np.nan
+
+
+@kernel
+def copy_slot(clusters, source, target):
+    """Copy the cluster of one slot into another."""
+    clusters.weights[target] = clusters.weights[source]
+    clusters.ranks[target] = clusters.ranks[source]
+    for k in range(n_columns(clusters)):
+        clusters.means[k, target] = clusters.means[k, source]
+        clusters.residuals[k, target] = clusters.residuals[k, source]
+    for k in range(clusters.coarse.shape[0]):
+        clusters.coarse[k, target] = clusters.coarse[k, source]
+    for k in range(clusters.moments.shape[1]):
+        clusters.moments[target, k] = clusters.moments[source, k]
+    for k in range(clusters.cached.shape[1]):
+        clusters.cached[target, k] = clusters.cached[source, k]
+    for k in range(clusters.outlines.shape[0]):
+        clusters.outlines[k, target] = clusters.outlines[k, source]
 
 
 @kernel
@@ -221,13 +281,16 @@ def candidates_by_bounds(geometry, clusters, i, start, stop, cutoff, scratch):
 
 
 @kernel
-def values_behind_bounds(geometry, clusters, i, start, cutoff, scratch):
-    """The tile_values of geometries whose bounds are much quicker than their values."""
-    lower_bounds(geometry, clusters, i, start, start + TILE, scratch)
-    for s in range(TILE):
-        if scratch.bounds[s] <= cutoff:
-            value = dissimilarity(geometry, clusters, i, start + s, cutoff, scratch)
-            scratch.bounds[s] = value
+def suspects_one_by_one(geometry, clusters, queue, first, last, start, stop, cutoffs, scratch):
+    """The suspects of geometries that gain nothing by looking at several queries together."""
+    count = 0
+    for q in range(first, last):
+        i = np.int64(queue[q])
+        more = candidates(geometry, clusters, i, start, stop, cutoffs[i], scratch)
+        for c in range(more):
+            scratch.suspects[count + c] = (q - first) * BLOCK + scratch.slots[c] - start
+        count += more
+    return count
 
 
 class Quadratic(NamedTuple):
@@ -273,6 +336,29 @@ class Quadratic(NamedTuple):
                     count += 1
         return count
 
+    def aim(geometry, clusters, queue, first, last, scratch):
+        take_aim(clusters.coarse, clusters.weights, queue, first, last, scratch.aims)
+
+    def suspects(geometry, clusters, queue, first, last, start, stop, cutoffs, scratch):
+        per_cutoff, slack = coarse_scale(clusters, geometry.half_curvature)
+        for q in range(first, last):
+            # The term beside the cutoff is for values so small that digits are missing.
+            cutoff = cutoffs[np.int64(queue[q])] + 1e-290 * (1.0 + geometry.half_curvature)
+            set_limit(scratch.aims, q - first, cutoff * per_cutoff, slack)
+        fill_tile(clusters.coarse, clusters.weights, start, stop, scratch.tile)
+        screen(scratch.tile, stop - start, scratch.aims, last - first, scratch.bits)
+        count = 0
+        for q in range(last - first):
+            more = _unpack(scratch.bits, q, stop - start, scratch.suspects[count:])
+            # Where the scale is NaN, double precision has no digits to spare either.
+            if more > _MANY_SUSPECTS and not np.isnan(per_cutoff):
+                i = np.int64(queue[first + q])
+                more = candidates(geometry, clusters, i, start, stop, cutoffs[i], scratch)
+                for c in range(more):
+                    scratch.suspects[count + c] = q * BLOCK + scratch.slots[c] - start
+            count += more
+        return count
+
     def tile_values(geometry, clusters, i, start, cutoff, scratch):
         n_features = n_columns(clusters)
         weight = clusters.weights[i]
@@ -309,8 +395,19 @@ class Quadratic(NamedTuple):
     def refresh(geometry, clusters, i, scratch):
         return
 
+    def with_coarse(self, clusters: Clusters) -> Clusters:
+        return with_centred_coarse(clusters)
+
     def sizes(self, n_features: int) -> Sizes:
         return Sizes(coarse=True)
+
+
+def with_centred_coarse(clusters: Clusters) -> Clusters:
+    """Coarse means (means − centre) / radius; unions of clusters never leave this frame."""
+    for k in range(clusters.coarse.shape[0]):
+        places = (clusters.means[k] - clusters.centre[k]) + clusters.residuals[k]
+        clusters.coarse[k] = places / clusters.radius[0]
+    return clusters
 
 
 @fused_kernel
@@ -350,113 +447,55 @@ def coarse_distances(clusters, i, start, stop, distances):
     return (1.0 - theta) * square, 4.0 * n_columns * 2.0**-46 / theta * square
 
 
-class Separable(NamedTuple):
-    """d = Σⱼ n₀·B(t₀ⱼ, tⱼ) + n₁·B(t₁ⱼ, tⱼ) with the family's divergence B, smoothed."""
+@kernel
+def coarse_scale(clusters, half_curvature):
+    """(scale, slack) for `set_limit`: half a cutoff of d on coarse means is the scale times it.
 
-    family: Any
-    scale: float
-    offset: float
-
-    def dissimilarity(geometry, clusters, i, j, cutoff, scratch):
-        family, scale, offset = geometry.family, geometry.scale, geometry.offset
-        w0, w1 = clusters.weights[i], clusters.weights[j]
-        share0, share1 = w0 / (w0 + w1), w1 / (w0 + w1)
-        total = 0.0
-        for k in range(n_columns(clusters)):
-            mean0, mean1 = clusters.means[k, i], clusters.means[k, j]
-            step = scale * difference(clusters, i, j, k)
-            mean = scale * (share0 * mean0 + share1 * mean1) + offset
-            value0, value1 = scale * mean0 + offset, scale * mean1 + offset
-            total += w0 * divergence(family, value0, mean, -share1 * step) + w1 * divergence(
-                family, value1, mean, share0 * step
-            )
-            if total > cutoff:  # terms are not negative: the sum cannot come back
-                break
-        return total
-
-    def lower_bounds(geometry, clusters, i, start, stop, scratch):
-        family, scale, offset = geometry.family, geometry.scale, geometry.offset
-        size = stop - start
-        bounds, shares, others = scratch.bounds, scratch.shares[0], scratch.shares[1]
-        weight, weights = clusters.weights[i], clusters.weights[start:stop]
-        for s in range(size):
-            bounds[s] = 0.0
-            shares[s] = weight / (weight + weights[s])
-            others[s] = weights[s] / (weight + weights[s])
-        for k in range(n_columns(clusters)):
-            mean0, rest0 = clusters.means[k, i], clusters.residuals[k, i]
-            means, rests = clusters.means[k, start:stop], clusters.residuals[k, start:stop]
-            value0 = scale * mean0 + offset
-            for s in range(size):
-                step = scale * ((means[s] - mean0) + (rests[s] - rest0))
-                mean = scale * (shares[s] * mean0 + others[s] * means[s]) + offset
-                value1 = scale * means[s] + offset
-                bound0 = divergence_bound(family, value0, mean, -others[s] * step)
-                bound1 = divergence_bound(family, value1, mean, shares[s] * step)
-                bounds[s] += weight * bound0 + weights[s] * bound1
-        for s in range(size):
-            bounds[s] *= ROUNDING
-
-    def candidates(geometry, clusters, i, start, stop, cutoff, scratch):
-        return candidates_by_bounds(geometry, clusters, i, start, stop, cutoff, scratch)
-
-    def tile_values(geometry, clusters, i, start, cutoff, scratch):
-        values_behind_bounds(geometry, clusters, i, start, cutoff, scratch)
-
-    def n_extents(geometry):
-        return 0
-
-    def extent(geometry, clusters, i, e):
-        return 0.0
-
-    def box_bound(geometry, clusters, i, boxes, node, cutoff):
-        # d grows with either weight and along every ray from the mean of slot i, column by
-        # column: its minimum over the box is at that mean, clamped into the box.
-        family, scale, offset = geometry.family, geometry.scale, geometry.offset
-        n_features = n_columns(clusters)
-        w0, w1 = clusters.weights[i], boxes[node, 2 * n_features]
-        if w1 == np.inf:
-            return np.nan
-        share0, share1 = w0 / (w0 + w1), w1 / (w0 + w1)
-        total = 0.0
-        for k in range(n_features):
-            mean0 = clusters.means[k, i]
-            mean1 = min(max(mean0, boxes[node, 2 * k]), boxes[node, 2 * k + 1])
-            if mean1 != mean0:
-                step = scale * (mean1 - mean0)
-                mean = scale * (share0 * mean0 + share1 * mean1) + offset
-                bound0 = divergence_bound(family, scale * mean0 + offset, mean, -share1 * step)
-                bound1 = divergence_bound(family, scale * mean1 + offset, mean, share0 * step)
-                total += w0 * bound0 + w1 * bound1
-        return total * ROUNDING
-
-    def merge(geometry, clusters, i, j, scratch):
-        merge_means(clusters, i, j)
-
-    def refresh(geometry, clusters, i, scratch):
-        return
-
-    def sizes(self, n_features: int) -> Sizes:
-        return Sizes()
+    As `coarse_distances` says, ‖t_s − t_i‖² in units of the radius is at least
+    (1−θ)a² − e²/θ, a being the distance of the coarse means; here θ pays for nothing else. So
+    d ≤ c only if a²/2 ≤ scale·c·(1/n₀ + 1/n₁) + slack, with room for the rounding of d.
+    Where squares are near the ends of double precision the scale is NaN, and all pairs pass.
+    """
+    theta = 1e-4
+    radius = clusters.radius[0]
+    scale = 1.0 / (2.0 * (1.0 - theta) * ROUNDING * half_curvature * radius * radius)
+    if not (1e-120 < radius < 1e120 and 1e-280 < scale < 1e280):
+        scale = np.nan
+    return scale, clusters.coarse.shape[0] * 2.0**-44 / (theta * (1.0 - theta))
 
 
-def separable_geometry(family: Any, n_features: int) -> Quadratic | Separable:
-    """The geometry that every separable family gets."""
-    scale, offset = family.smoothing_map(n_features)
-    if family.quadratic:
-        # φ″/2 is the divergence of a unit step, wherever it starts.
-        return Quadratic(divergence(family, 1.0, 0.0, 1.0) * scale * scale)
-    return Separable(family, float(scale), float(offset))
+@kernel
+def _unpack(bits, query, size, pairs):
+    """Write the pairs of one query to a list; returns how many there are."""
+    four, shift = query // FOUR, query % FOUR * STRIP
+    count = 0
+    for strip in range((size + STRIP - 1) // STRIP):
+        near = (bits[four, strip] >> shift) & ((1 << STRIP) - 1)
+        if near:
+            for s in range(STRIP):
+                if (near >> s) & 1:
+                    pairs[count] = query * BLOCK + strip * STRIP + s
+                    count += 1
+    return count
 
 
 def new_scratch(geometry: Any, n_features: int) -> Scratch:
     """Scratch memory for one thread."""
+    sizes = geometry.sizes(n_features)
+    n_coarse = n_features if sizes.coarse else 0
     return Scratch(
         bounds=np.empty(BLOCK),
         shares=np.empty((2, BLOCK)),
         coarse=np.empty(BLOCK, np.float32),
-        matrix=np.empty(geometry.sizes(n_features).matrix),
+        coarse_shares=np.empty((3, BLOCK), np.float32),
+        matrix=np.empty(sizes.matrix),
+        lanes=np.empty(sizes.lanes),
         slots=np.empty(BLOCK, np.int64),
         nodes=np.empty(64, np.int64),
         node_bounds=np.empty(64),
+        group=np.empty(GROUP, np.int64),
+        suspects=np.empty(GROUP * BLOCK, np.int64),
+        bits=np.empty((GROUP // FOUR, BLOCK // STRIP), np.int64),
+        tile=np.zeros(tile_shape(n_coarse, BLOCK), np.float32),
+        aims=np.zeros(aims_shape(n_coarse, GROUP), np.float32),
     )

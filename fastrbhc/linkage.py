@@ -16,6 +16,7 @@ from fastrbhc.families import Family, as_family
 from fastrbhc.neighbors import BACKENDS
 from fastrbhc.observations import Collapsed, Observations, collapse, rows_by_point, take, weighted
 from fastrbhc.planning import plan, warn_if_long
+from fastrbhc.rotation import turned
 from fastrbhc.validation import (
     check_algorithm,
     check_choice,
@@ -108,9 +109,10 @@ def linkage(
     check_algorithm(algorithm, family)
     level = check_threshold(threshold)
     n_threads = check_threads(n_jobs)
-    rows = check_rows(X, family)
-    weights = check_weights(sample_weight, rows.shape[0])
-    return build(rows, family, weights, algorithm, neighbors, level, n_threads, progress)
+    rows = [check_rows(X, family)]
+    weights = check_weights(sample_weight, rows[0].shape[0])
+    # Handed over rather than lent: what was converted is gone as soon as the points are made.
+    return build(rows.pop(), family, weights, algorithm, neighbors, level, n_threads, progress)
 
 
 def build(
@@ -132,6 +134,8 @@ def build(
     with compiling_for(family):
         geometry = family.geometry(n_features)
         points, point_of_row = _distinct(geometry, weighted(family.observe(X), sample_weight))
+        del X
+        points = turned(geometry, points)
         n_points = points.means.shape[0]
         chosen = plan(family, n_points, n_features, algorithm, neighbors, n_threads)
         warn_if_long(chosen, geometry, points, stacklevel=4)

@@ -33,8 +33,9 @@ _WORTH_COMPILING = 5_000
 
 # Below this much work, in pairs times columns, a second thread costs more than it brings.
 _WORTH_A_THREAD = 20_000_000
-# On the kd-tree so many points: 20,000 × 2 took 32 ms on one thread and 36 ms on two.
-_WORTH_A_THREAD_ON_A_TREE = 50_000
+# By levels on the kd-tree so many points: 20,000 × 2 took 32 ms on one thread and 36 ms on two.
+# Greedy goes by the clock.
+_WORTH_A_THREAD_BY_LEVELS = 50_000
 
 # Above so many pairs times columns, trees of some of the points are built first, to see how
 # long all of them will take.
@@ -82,7 +83,8 @@ def plan(
         few_columns = n_features <= _FEW_COLUMNS and n > _FEW_POINTS
         neighbors = "kd_tree" if few_columns else "brute"
     on_a_tree = neighbors == "kd_tree"
-    if n**2 * n_features < _WORTH_A_THREAD or (on_a_tree and n < _WORTH_A_THREAD_ON_A_TREE):
+    quick = on_a_tree and algorithm == "levels" and n < _WORTH_A_THREAD_BY_LEVELS
+    if quick or n**2 * n_features < _WORTH_A_THREAD:
         n_threads = 1
     known = on_a_tree and n >= _WORTH_COMPILING and n_features <= _FEW_COLUMNS
     return Plan(algorithm, neighbors, n_threads, tuple(range(n_features)) if known else ())
@@ -142,5 +144,5 @@ def warn_if_long(chosen: Plan, geometry: Any, points: Observations, stacklevel: 
 def bytes_each(geometry: Any, n_features: int) -> int:
     """About what one distinct row needs while the tree is built, beside the row itself."""
     sizes = geometry.sizes(n_features)
-    clusters = 8 * (2 + 2 * n_features + sizes.moments + sizes.cached)
+    clusters = 8 * (2 + 2 * n_features + sizes.moments + sizes.cached + sizes.outline)
     return clusters + (4 * n_features if sizes.coarse else 0) + 5 * n_features + 100

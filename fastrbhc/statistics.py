@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fastrbhc._double_double import two_sum, weighted_mean
 from fastrbhc._jit import kernel
 from fastrbhc.families._cholesky import add_product
-from fastrbhc.geometry import TILE, Clusters, dissimilarity, new_scratch, refresh
+from fastrbhc.geometry import SPARE, TILE, Clusters, dissimilarity, new_scratch, refresh
 from fastrbhc.observations import Observations
 
 # Columns of rows, or entries of their scatter, that one call of a kernel looks at.
@@ -23,11 +23,12 @@ def clusters_of_points(
 ) -> Clusters:
     """One slot for every point; points come in the order that decides ties.
 
-    If padded, free slots fill up the last tile. Without coarse means there are no
-    ``lower_bounds``.
+    If padded, free slots fill up the last tile, and spare ones follow. Without coarse means and
+    outlines there are no ``lower_bounds``.
     """
     n, n_features = points.means.shape
-    capacity = -(-n // TILE) * TILE if padded else n
+    tiles = -(-n // TILE) * TILE
+    capacity = tiles + min(SPARE, tiles) if padded else n
     clusters = _empty_clusters(geometry, capacity, n_features, coarse)
     clusters.weights[:n] = 1.0 if points.weights is None else points.weights
     clusters.means[:, :n] = points.means.T
@@ -35,9 +36,10 @@ def clusters_of_points(
         clusters.residuals[:, :n] = points.residuals.T
     clusters.weights[n:] = np.nan
     clusters.means[:, n:] = np.nan
-    _set_frame(clusters)
+    clusters = _with_frame(geometry, clusters)
     _refresh(geometry, clusters, 1, new_scratch(geometry, n_features))
     clusters.cached[1:] = clusters.cached[0]  # points have no extent, wherever they lie
+    clusters.outlines[:, 1:] = clusters.outlines[:, :1]
     return clusters
 
 
@@ -56,7 +58,7 @@ def clusters_of_groups(
     if clusters.moments.shape[1]:
         for start, stop in _portions(n, clusters.moments.shape[1]):
             _add_scatter(clusters, rows.means, residuals, weights, labels, start, stop)
-    _set_frame(clusters)
+    clusters = _with_frame(geometry, clusters)
     _refresh(geometry, clusters, n_groups, new_scratch(geometry, n_features))
     clusters.weights[clusters.weights == 0.0] = np.nan
     return clusters
@@ -98,10 +100,13 @@ def reordered(clusters: Clusters, slots: NDArray[np.int64]) -> Clusters:
         means=clusters.means[:, slots],
         residuals=clusters.residuals[:, slots],
         coarse=clusters.coarse[:, slots],
+        order=clusters.order.copy(),
         centre=clusters.centre.copy(),
         radius=clusters.radius.copy(),
+        slack=clusters.slack.copy(),
         moments=clusters.moments[slots],
         cached=clusters.cached[slots],
+        outlines=clusters.outlines[:, slots],
         ranks=clusters.ranks[slots],
         columns=clusters.columns,
     )
@@ -115,24 +120,28 @@ def _empty_clusters(geometry: Any, n: int, n_features: int, coarse: bool = True)
         means=np.zeros((n_features, n)),
         residuals=np.zeros((n_features, n)),
         coarse=np.zeros((n_coarse, n), np.float32),
+        order=np.arange(n_features),
         centre=np.zeros(n_features),
         radius=np.ones(1),
+        slack=np.zeros(1),
         moments=np.zeros((n, sizes.moments)),
         cached=np.zeros((n, sizes.cached)),
+        outlines=np.zeros((sizes.outline if coarse else 0, n)),
         ranks=np.arange(n),
         columns=(),
     )
 
 
-def _set_frame(clusters: Clusters) -> None:
-    """Centre, radius and coarse means; unions of clusters never leave this frame."""
+def _with_frame(geometry: Any, clusters: Clusters) -> Clusters:
+    """The clusters with centre, radius and coarse means; unions never leave this frame."""
     lowest, highest = np.fmin.reduce(clusters.means, axis=1), np.fmax.reduce(clusters.means, axis=1)
     clusters.centre[:] = 0.5 * lowest + 0.5 * highest
     farthest = np.maximum(highest - clusters.centre, clusters.centre - lowest).max()
     clusters.radius[0] = farthest if farthest > 0.0 else 1.0
-    for k in range(clusters.coarse.shape[0]):
-        places = (clusters.means[k] - clusters.centre[k]) + clusters.residuals[k]
-        clusters.coarse[k] = places / clusters.radius[0]
+    if clusters.coarse.shape[0]:
+        framed: Clusters = geometry.with_coarse(clusters)
+        return framed
+    return clusters
 
 
 @kernel

@@ -15,16 +15,11 @@ from fastrbhc.geometry import Clusters
 from fastrbhc.neighbors._interface import rebuild
 
 # What a kernel says when it returns.
-FINISHED, OUT_OF_BUDGET, WANTS_REBUILD = 0, 1, 2
+FINISHED, OUT_OF_BUDGET, WANTS_REBUILD, WANTS_LOOK_UP = 0, 1, 2, 3
 
 # A kernel cannot be interrupted: it is called for about this long at a time, so that Ctrl-C
 # and the progress bar are answered well within half a second.
 _PORTION_SECONDS = 0.1
-
-# Free slots cost scanning time, closing the gaps costs copying, and the kd-tree its sorting: half
-# suits the kd-tree (0.37 s of sorting against 0.67 s at three quarters, 1,000,000 × 2). Scanning
-# alone did best near three quarters.
-_REBUILD_BELOW = 0.5
 
 
 class Merges(NamedTuple):
@@ -50,14 +45,14 @@ def no_merges(clusters: Clusters) -> Merges:
 
 
 @kernel
-def record(merges, place, i, j, height):
-    """Note at a place of the list that slots i and j became the union in slot i."""
+def record(merges, place, i, j, union, height):
+    """Note at a place of the list that slots i and j became the one in slot union."""
     n_leaves = merges.heights.size + 1
     merges.children[place, 0] = min(merges.nodes[i], merges.nodes[j])
     merges.children[place, 1] = max(merges.nodes[i], merges.nodes[j])
     merges.heights[place] = height
-    merges.nodes[i] = n_leaves + place
-    merges.nodes[j] = -1
+    merges.nodes[i] = merges.nodes[j] = -1
+    merges.nodes[union] = n_leaves + place
 
 
 @kernel
@@ -68,9 +63,9 @@ def made(merges, count):
 
 
 @kernel
-def many_free(merges):
-    """Whether closing the gaps has become worth its while."""
-    return merges.alive[0] < _REBUILD_BELOW * merges.alive[1]
+def many_free(merges, share):
+    """Whether less than that share of the slots holds a cluster: it is time to close the gaps."""
+    return merges.alive[0] < share * merges.alive[1]
 
 
 def close_gaps(

@@ -1,17 +1,24 @@
-"""The greedy algorithm (the paper's Algorithm 1 with λ), in O(n) memory.
+"""The greedy algorithm (the paper's Algorithm 1 with λ), in O(n) memory, many merges at a time.
 
-Each cluster knows the nearest of those it looked at; a heap knows the nearest pair of all. A pair
-whose partner has been merged away stays in the heap as a lower bound and is looked up again only
-when it comes to the top. A new cluster looks at the others once. Where d is not reducible it may be
-nearer to some x than both its parts were, below x's own key; the pair is not missed, since
-one of the two has it in view (see neighbors/_interface). So the pair on top is the global minimum
-at every step, for every family.
+Each cluster has a *link*, the nearest of the clusters older than itself; a heap knows the smallest
+link of all. A link whose neighbour has been merged away is stale: a lower bound, looked up again
+when its turn comes. Of each two clusters the younger one has the older in view, so the top of the
+heap is the global minimum at every step, also where d is not reducible and a union comes nearer to
+some cluster than both its parts were: the union is the younger one. Nobody else has to be told.
+
+One merge at a time would leave nothing for a second thread to do. So merges are made in *batches*:
+the pairs that would come next if the unions stayed out of their way. The unions are looked
+up together, on all threads, with the stale links that will be wanted soon. A pair holds if no
+union of an earlier pair has anything as near in view as that pair is high. Where one has, that
+pair and those after it are taken back, from copies of their clusters. The first pair always
+holds; the tree is that of one merge at a time, to the bit.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +28,7 @@ from fastrbhc._threads import Threads
 from fastrbhc.agglomerators._merges import (
     FINISHED,
     OUT_OF_BUDGET,
+    WANTS_LOOK_UP,
     WANTS_REBUILD,
     Merges,
     close_gaps,
@@ -31,15 +39,37 @@ from fastrbhc.agglomerators._merges import (
     no_merges,
     record,
 )
-from fastrbhc.agglomerators.heap import empty_heap, heapify, remove, sift_down, update
-from fastrbhc.geometry import Clusters, merge
+from fastrbhc.agglomerators.heap import empty_heap, heapify, insert, remove
+from fastrbhc.geometry import TILE, Clusters, copy_slot, free, merge, tile_values
 from fastrbhc.neighbors._interface import (
     Links,
+    find,
     find_all,
-    meet,
     merged,
-    nearest,
+    rebuild_below,
+    slot_of_union,
 )
+
+# Sharing a round of look-ups takes 0.2 ms: waking a thread, two calls, waiting for both. Shorter
+# rounds than this gained nothing (100,000 × 3, kd-tree).
+_WORTH_A_THREAD_SECONDS = 2e-3
+
+
+class Batch(NamedTuple):
+    """The next merges, and the slots that have to be looked up after them."""
+
+    pairs: NDArray[np.int64]  # (…, 2), slots
+    heights: NDArray[np.float64]  # (…,), in their order
+    nearest: NDArray[np.float64]  # (…,), the least that is seen from each union
+    queue: NDArray[np.int64]  # (…,), the unions, then those whose links are stale
+    places: NDArray[np.int64]  # (…,), of each slot in which pair it is, or −1
+    saved: NDArray[np.int64]  # (1,), the first of the slots with copies of the pairs' clusters
+    counts: NDArray[np.int64]  # (4,), see below
+
+
+# Entries of Batch.counts: pairs; slots in the queue; look-ups so far, as far as one thread made
+# them; whether look-ups by several threads have yet to be settled.
+_PAIRS, _QUEUED, _LOOK_UPS, _OPEN = 0, 1, 2, 3
 
 
 def greedy(
@@ -53,91 +83,275 @@ def greedy(
     """Merge the globally nearest pair until none is nearer than the threshold."""
     merges = no_merges(clusters)
     n, capacity = int(merges.alive[0]), clusters.weights.size
-    heap = empty_heap(n)
+    heap = empty_heap(capacity)
     links = Links(np.full(capacity, np.inf), *(np.full(capacity, -1) for _ in range(3)))
-    hits, values = np.empty(n, np.int64), np.empty(n)
+    # Half of the spare slots are for copies, of all pairs but the first, half for unions.
+    copies = (capacity - n) // 2 // TILE * TILE
+    largest = 1 + copies // 2
+    batch = Batch(
+        pairs=np.empty((largest, 2), np.int64),
+        heights=np.empty(largest),
+        nearest=np.empty(largest),
+        queue=np.empty(max(n, 3 * largest), np.int64),
+        places=np.full(capacity, -1),
+        saved=np.array([capacity - copies]),
+        counts=np.array([0, n, 0, 0]),
+    )
+    batch.queue[:n] = np.arange(n)[::-1]  # the last have the most to look at
 
-    def find_links(first: int, last: int, scratch: Any) -> None:
-        values, neighbors = links.values, links.neighbors
-        find_all(
-            index,
-            geometry,
-            clusters,
-            every,
-            first,
-            last,
-            True,
-            threshold,
-            values,
-            neighbors,
-            scratch,
-        )
+    def look_up(first: int, last: int, scratch: Any) -> None:
+        _look_up(geometry, clusters, index, threshold, links, batch, first, last, scratch)
 
     def report_links(begun: int) -> None:
         report("neighbours", begun)
 
-    every = np.arange(n)
-    threads.run(find_links, n, 1e-9 * n * clusters.means.shape[0], report_links)
+    seconds = threads.run(look_up, n, 1e-9 * n * clusters.means.shape[0], report_links)
     _name_neighbors(clusters, merges.nodes, links, n)
-    links.values[n:] = -np.inf
     heapify(heap, links, clusters.ranks, n)
 
     def advance(budget: int) -> int:
-        scratch = threads.scratches[0]
-        return _merge_on(
-            geometry, clusters, index, threshold, merges, links, heap, hits, values, scratch, budget
+        nonlocal seconds
+        thin = int(_WORTH_A_THREAD_SECONDS / seconds) if threads.count > 1 else n
+        before, start = int(batch.counts[_LOOK_UPS]), time.perf_counter()
+        status = _merge_on(
+            geometry,
+            clusters,
+            index,
+            threshold,
+            merges,
+            links,
+            heap,
+            batch,
+            thin,
+            threads.scratches[0],
+            budget,
         )
+        looked_up = int(batch.counts[_LOOK_UPS]) - before
+        if looked_up > 0:
+            seconds = (time.perf_counter() - start) / looked_up
+        return int(status)
 
     def report_merges() -> None:
         report("merging", int(merges.made[0]))
 
-    while in_portions(advance, report_merges) == WANTS_REBUILD:
-        used = int(merges.alive[1])
-        slots = close_gaps(geometry, clusters, index, merges, threads)
-        _carry_links(links, slots, new_places(slots, used))
-        heapify(heap, links, clusters.ranks, merges.alive[1])
-    return merges
+    while True:
+        status = in_portions(advance, report_merges)
+        if status == FINISHED:
+            return merges
+        if status == WANTS_LOOK_UP:
+            seconds = threads.run(look_up, int(batch.counts[_QUEUED]), seconds)
+        else:
+            used = int(merges.alive[1])
+            slots = close_gaps(geometry, clusters, index, merges, threads)
+            _carry_links(links, slots, new_places(slots, used))
+            heapify(heap, links, clusters.ranks, merges.alive[1])
 
 
 @kernel
 def _merge_on(
-    geometry, clusters, index, threshold, merges, links, heap, hits, values, scratch, budget
+    geometry,
+    clusters,
+    index,
+    threshold,
+    merges,
+    links,
+    heap,
+    batch,
+    thin,
+    scratch,
+    budget,
 ):
-    """Merge until the budget is spent, the gaps are many or no pair is below the threshold."""
-    ranks, nodes = clusters.ranks, merges.nodes
+    """Batch after batch, as long as they are thin."""
+    if batch.counts[_OPEN]:
+        batch.counts[_OPEN] = 0
+        _settle(geometry, clusters, index, threshold, merges, links, heap, batch, scratch)
     while budget > 0:
-        if heap.size[0] < 2:
+        room = batch.saved[0] - merges.alive[1]
+        if many_free(merges, rebuild_below(index)) or room < _batch_size(merges, batch):
+            return WANTS_REBUILD
+        _choose(clusters, threshold, merges, links, heap, batch)
+        if batch.counts[_QUEUED] == 0:
             return FINISHED
+        _merge_pairs(geometry, clusters, index, merges, links, batch, scratch)
+        if batch.counts[_QUEUED] > thin:
+            batch.counts[_OPEN] = 1
+            return WANTS_LOOK_UP
+        budget -= batch.counts[_QUEUED] * merges.alive[1] * clusters.means.shape[0]
+        batch.counts[_LOOK_UPS] += batch.counts[_QUEUED]
+        _look_up(
+            geometry,
+            clusters,
+            index,
+            threshold,
+            links,
+            batch,
+            0,
+            batch.counts[_QUEUED],
+            scratch,
+        )
+        _settle(geometry, clusters, index, threshold, merges, links, heap, batch, scratch)
+    return OUT_OF_BUDGET
+
+
+@kernel
+def _choose(clusters, threshold, merges, links, heap, batch):
+    """Take the next pairs from the heap, and the stale links among them and soon after.
+
+    The first link that is stale, or will be once the pairs have merged, ends the pairs: it may
+    lead to a pair that comes before the next one. Stale links a little further on are looked up
+    in advance, so that the next batch does not end as soon as it begins: without, batches
+    were of one pair, and it took as many look-ups in all.
+    """
+    ranks, nodes, queue = clusters.ranks, merges.nodes, batch.queue
+    pairs, most = 0, _batch_size(merges, batch)
+    while heap.size[0] > 0 and pairs < most:
         i = heap.slots[0]
         j = links.neighbors[i]
-        if j < 0 or links.values[i] >= threshold:
-            return FINISHED
-        budget -= merges.alive[1] * clusters.means.shape[0]
-        if nodes[j] != links.nodes[i]:
-            # The neighbour is gone; what stood in the heap was a lower bound.
-            value, slot = nearest(index, geometry, clusters, i, i + 1, -1, threshold, scratch)
-            _link(clusters, nodes, links, i, value, slot)
-            sift_down(heap, links, ranks, heap.positions[i])
-            continue
-        height = links.values[i]
-        i, j = max(i, j), min(i, j)
+        if j < 0 or links.values[i] >= threshold or _is_stale(nodes, links, batch, i):
+            break
+        remove(heap, links, ranks, i)
         remove(heap, links, ranks, j)
-        links.values[j] = -np.inf
-        record(merges, merges.made[0], i, j, height)
-        made(merges, 1)
+        batch.pairs[pairs, 0], batch.pairs[pairs, 1] = i, j
+        batch.heights[pairs] = links.values[i]
+        batch.places[i] = batch.places[j] = pairs
+        pairs += 1
+    queued = pairs
+    # The first places of a heap are not quite its smallest entries, but at hand.
+    for position in range(min(heap.size[0], 2 * most)):
+        i = heap.slots[position]
+        if (
+            links.neighbors[i] >= 0
+            and links.values[i] < threshold
+            and _is_stale(nodes, links, batch, i)
+        ):
+            queue[queued] = i
+            queued += 1
+    for q in range(pairs, queued):
+        remove(heap, links, ranks, queue[q])
+    batch.counts[_PAIRS], batch.counts[_QUEUED] = pairs, queued
+
+
+@kernel
+def _is_stale(nodes, links, batch, i):
+    """Whether the neighbour of slot i is gone, or will be once the pairs have merged."""
+    j = links.neighbors[i]
+    return nodes[j] != links.nodes[i] or batch.places[j] >= 0
+
+
+@kernel
+def _batch_size(merges, batch):
+    """How many pairs to take at most, and how many links further on to look at."""
+    return min(max(16, merges.alive[0] // 128), batch.pairs.shape[0])
+
+
+@kernel
+def _merge_pairs(geometry, clusters, index, merges, links, batch, scratch):
+    """Merge the pairs of the batch, keep copies of all but the first, and leave hints."""
+    queue, saved = batch.queue, batch.saved[0] - 2
+    pairs = batch.counts[_PAIRS]
+    for p in range(pairs):
+        i, j = batch.pairs[p, 0], batch.pairs[p, 1]
+        if p > 0:
+            copy_slot(clusters, i, saved + 2 * p)
+            copy_slot(clusters, j, saved + 2 * p + 1)
         merge(geometry, clusters, i, j, scratch)
-        merged(index, geometry, clusters, i, j)
-        value, slot, count = meet(
-            index, geometry, clusters, i, threshold, links, hits, values, scratch
+        union = slot_of_union(index, i)
+        if union != i:
+            copy_slot(clusters, i, union)
+            free(clusters, i)
+            merges.alive[1] = union + 1
+        merged(index, geometry, clusters, union, j)
+        queue[p] = union
+        # The older part's neighbour was further than the younger part, but perhaps not much.
+        likely = links.neighbors[j]
+        links.neighbors[union] = -2 - likely if likely >= 0 and likely != i else -1
+    for q in range(pairs, batch.counts[_QUEUED]):
+        j = links.neighbors[queue[q]]
+        # The union that the neighbour went into, or what stands in its place: perhaps that union.
+        likely = queue[batch.places[j]] if batch.places[j] >= 0 else j
+        links.neighbors[queue[q]] = -2 - likely if likely != queue[q] else -1
+    for p in range(pairs):
+        batch.places[batch.pairs[p, 0]] = batch.places[batch.pairs[p, 1]] = -1
+
+
+@kernel
+def _look_up(geometry, clusters, index, threshold, links, batch, first, last, scratch):
+    """Look up a part of the queue, the unions also among the parts of the pairs after them."""
+    queue, values, saved = batch.queue, links.values, batch.saved[0]
+    find(
+        index,
+        geometry,
+        clusters,
+        queue,
+        first,
+        last,
+        True,
+        threshold,
+        values,
+        links.neighbors,
+        scratch,
+    )
+    pairs = batch.counts[_PAIRS]
+    for p in range(first, min(last, pairs)):
+        nearest = values[queue[p]]
+        for start in range(2 * p // TILE * TILE, 2 * (pairs - 1), TILE):
+            tile_values(
+                geometry, clusters, queue[p], saved + start, batch.heights[pairs - 1], scratch
+            )
+            for s in range(TILE):
+                if 2 * p <= start + s < 2 * (pairs - 1) and scratch.bounds[s] < nearest:
+                    nearest = scratch.bounds[s]
+        batch.nearest[p] = nearest
+
+
+@kernel
+def _settle(geometry, clusters, index, threshold, merges, links, heap, batch, scratch):
+    """Record the pairs that hold, take back the others, and put all links into the heap."""
+    ranks, nodes, queue, saved = clusters.ranks, merges.nodes, batch.queue, batch.saved[0] - 2
+    pairs, queued = batch.counts[_PAIRS], batch.counts[_QUEUED]
+    holding, nearest = 0, np.inf
+    while holding < pairs and batch.heights[holding] < nearest:
+        nearest = min(nearest, batch.nearest[holding])
+        holding += 1
+    for p in range(holding):
+        record(
+            merges, merges.made[0], batch.pairs[p, 0], batch.pairs[p, 1], queue[p], batch.heights[p]
         )
-        _link(clusters, nodes, links, i, value, slot)
-        update(heap, links, ranks, i)
-        for hit in range(count):
-            _link(clusters, nodes, links, hits[hit], values[hit], i)
-            update(heap, links, ranks, hits[hit])
-        if many_free(merges):
-            return WANTS_REBUILD
-    return OUT_OF_BUDGET
+        made(merges, 1)
+    if holding < pairs:
+        for p in range(holding, pairs):
+            i, j = batch.pairs[p, 0], batch.pairs[p, 1]
+            free(clusters, queue[p])
+            copy_slot(clusters, saved + 2 * p, i)
+            copy_slot(clusters, saved + 2 * p + 1, j)
+            merged(index, geometry, clusters, i, j)
+            _link(clusters, nodes, links, i, batch.heights[p], j)
+            insert(heap, links, ranks, i)
+            insert(heap, links, ranks, j)
+        # The others have seen what is not there, and have to look again.
+        for q in range(pairs, queued):
+            queue[q - pairs + holding] = queue[q]
+        queued -= pairs - holding
+        for q in range(queued):
+            links.neighbors[queue[q]] = -1
+        batch.counts[_LOOK_UPS] += queued
+        find_all(
+            index,
+            geometry,
+            clusters,
+            queue,
+            0,
+            queued,
+            True,
+            threshold,
+            links.values,
+            links.neighbors,
+            scratch,
+        )
+    for q in range(queued):
+        i = queue[q]
+        _link(clusters, nodes, links, i, links.values[i], links.neighbors[i])
+        insert(heap, links, ranks, i)
 
 
 @kernel
@@ -159,7 +373,6 @@ def _carry_links(links: Links, slots: NDArray[np.int64], places: NDArray[np.int6
     n = slots.size
     for values in links:
         values[:n] = values[slots]
-    links.values[n:] = -np.inf
     neighbors = links.neighbors[:n]
     moved = np.where(neighbors >= 0, places[neighbors], -1)
     # A neighbour that is gone: the slot itself stands for it, being no neighbour of its own,

@@ -92,6 +92,14 @@ def update(heap, links, ranks, slot):
 
 
 @kernel
+def insert(heap, links, ranks, slot):
+    """Put a slot that is not in the heap into it."""
+    _place(heap, heap.size[0], slot)
+    heap.size[0] += 1
+    sift_up(heap, links, ranks, heap.size[0] - 1)
+
+
+@kernel
 def remove(heap, links, ranks, slot):
     """Take a slot out of the heap."""
     position = heap.positions[slot]

@@ -34,7 +34,7 @@ from fastrbhc.agglomerators._merges import (
 )
 from fastrbhc.dendrogram import in_order, subtree_maxima
 from fastrbhc.geometry import Clusters, merge
-from fastrbhc.neighbors._interface import find_all, merged, refit, touch
+from fastrbhc.neighbors._interface import find_all, merged, rebuild_below, refit, touch
 
 # With so few clusters left, all the rest is one level.
 _LAST_LEVEL = 64
@@ -172,7 +172,7 @@ def _go_on(geometry, clusters, index, merges, watches, threshold, thin, scratch)
         if counts[0] == 0:
             if merges.alive[0] < 2:
                 return _DONE
-            if many_free(merges):
+            if many_free(merges, rebuild_below(index)):
                 return _REBUILD
             level[0] = _next_level(watches.keys[: merges.alive[1]], threshold)
             if np.isnan(level[0]):
@@ -182,6 +182,8 @@ def _go_on(geometry, clusters, index, merges, watches, threshold, thin, scratch)
             _start_level(watches, merges.alive[1], 0, -(-merges.alive[1] // _STRETCH))
             _close_ranks(watches, merges.alive[1])
             continue
+        if many_free(merges, rebuild_below(index)):
+            return _REBUILD
         if counts[0] > thin:
             return _LOOK_UP
         work += counts[0]
@@ -318,7 +320,7 @@ def _merge_pairs(geometry, clusters, index, merges, watches, first, last, scratc
     for pair in range(first, last):
         i = np.int64(watches.found[pair])
         j = np.int64(watches.nexts[i])
-        record(merges, merges.made[0] + pair, i, j, watches.keys[i])
+        record(merges, merges.made[0] + pair, i, j, i, watches.keys[i])
         merge(geometry, clusters, i, j, scratch)
         touch(index, i, j)
 
@@ -384,3 +386,5 @@ def _carry_watches(watches, slots, places):
             watches.heads[x] = places[watches.heads[x]]
         if watches.nexts[x] >= 0:
             watches.nexts[x] = places[watches.nexts[x]]
+    for q in range(watches.counts[0]):
+        watches.queue[q] = places[watches.queue[q]]

@@ -35,7 +35,7 @@ from fastrbhc.agglomerators._merges import (
     record,
 )
 from fastrbhc.geometry import Clusters, dissimilarity, free, merge
-from fastrbhc.neighbors._interface import comes_before, merged, nearest
+from fastrbhc.neighbors._interface import comes_before, merged, nearest, rebuild_below
 
 
 class Chain(NamedTuple):
@@ -95,7 +95,7 @@ def _chain_on(geometry, clusters, index, threshold, merges, chain, scratch, budg
             size[0] = 1
         i = slots[size[0] - 1]
         budget -= merges.alive[1] * clusters.means.shape[0]
-        value, j = nearest(index, geometry, clusters, i, 0, -1, threshold, scratch)
+        value, j = nearest(index, geometry, clusters, i, -1, threshold, scratch)
         if j < 0:
             chain.slots_of_ranks[clusters.ranks[i]] = -1
             free(clusters, i)
@@ -105,7 +105,7 @@ def _chain_on(geometry, clusters, index, threshold, merges, chain, scratch, budg
             size[0] -= 1
         elif size[0] > 1 and slots[size[0] - 2] == j:
             size[0] -= 2
-            record(merges, merges.made[0], j, i, value)
+            record(merges, merges.made[0], j, i, j, value)
             made(merges, 1)
             chain.slots_of_ranks[clusters.ranks[i]] = -1
             chain.slots_of_ranks[clusters.ranks[j]] = -1
@@ -117,7 +117,7 @@ def _chain_on(geometry, clusters, index, threshold, merges, chain, scratch, budg
             values[size[0] - 1] = value
             slots[size[0]] = j
             size[0] += 1
-        if many_free(merges):
+        if many_free(merges, rebuild_below(index)):
             return WANTS_REBUILD
     return OUT_OF_BUDGET
 

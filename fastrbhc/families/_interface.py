@@ -14,14 +14,22 @@ quadratic
 domain
     The values a row may hold.
 
-Methods of a separable family, the first two of which run inside kernels:
+Methods of a separable family, the first three of which run inside kernels:
 
 ``divergence(family, value, mean, step)``
     The Bregman divergence φ(value) − φ(mean) − φ′(mean)·step of one column, where
     step = value − mean is more precise than the subtraction would be. Accurate also where
     the step is tiny: no difference of large terms.
+``variance_function(family, mean)``
+    1/φ″, the variance function of the exponential family, if φ″ is convex and the values are not
+    negative. From it come bounds without logarithms, and scans in single precision, tens of times
+    as quick as logarithms. It may be larger than 1/φ″, never smaller, also if ``mean`` has only
+    the digits of single precision; it grows no faster than the square of large means, and
+    mean²/variance rises or falls all the way. Constants have to be ``np.float32``, lest they make
+    doubles of all else. Optional.
 ``divergence_bound(family, value, mean, step)``
-    At most the divergence and quick, so free of logarithms. Optional.
+    At most the divergence and quick, so free of logarithms: for a φ whose second derivative is not
+    convex. Optional.
 ``phi(x)``
     φ₁ itself, for arrays: the definition, for readers, and for tests of the divergence. Optional.
 ``smoothing_map(n_features)``
@@ -47,8 +55,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc.families._smoothing import NONE, Smoothing
-from fastrbhc.geometry import separable_geometry
 from fastrbhc.observations import Observations
+from fastrbhc.separable import (
+    pair_bound_by_divergences,
+    pair_bound_by_variance,
+    separable_geometry,
+    unknown_variance,
+)
 
 
 class Domain(NamedTuple):
@@ -156,6 +169,9 @@ def family(
         defaults = dict(_DEFAULTS)
         if separable:
             defaults["divergence_bound"] = vars(cls)["divergence"]
+            known = hasattr(cls, "variance_function")
+            defaults["pair_bound"] = pair_bound_by_variance if known else pair_bound_by_divergences
+            defaults["variance_function"] = unknown_variance
         for key, method in defaults.items():
             if not hasattr(cls, key):
                 setattr(cls, key, method)

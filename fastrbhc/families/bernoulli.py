@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from fastrbhc.families._entropy import entropy_divergence, entropy_divergence_bound
+from fastrbhc.families._entropy import entropy_divergence
 from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._smoothing import Smoothing, contraction
 
@@ -43,8 +43,10 @@ class Bernoulli(NamedTuple):
         return xlogy(x, x) + xlogy(1.0 - x, 1.0 - x)
 
     def divergence(family, value, mean, step):
-        return entropy_divergence(mean, step) + entropy_divergence(1.0 - mean, -step)
+        # A mean may be rounded to 1 though one of its parts is far from it.
+        rest = max(1.0 - mean, 2.0**-54)
+        return entropy_divergence(mean, step) + entropy_divergence(rest, -step)
 
-    def divergence_bound(family, value, mean, step):
-        yes, no = entropy_divergence_bound(mean, step), entropy_divergence_bound(1.0 - mean, -step)
-        return yes + no
+    def variance_function(family, mean):
+        # A little more, because 1 − mean loses digits.
+        return mean * (np.float32(1.0) - mean) + np.float32(2.0**-19)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc.families._entropy import log_excess, log_excess_bound
+from fastrbhc.families._entropy import log_excess
 from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._smoothing import Smoothing, shift
 
@@ -56,5 +56,5 @@ class Exponential(NamedTuple):
             return step / mean - (math.log(value) - math.log(mean))
         return log_excess(ratio, step / mean)
 
-    def divergence_bound(family, value, mean, step):
-        return log_excess_bound(step / mean)
+    def variance_function(family, mean):
+        return mean * mean

@@ -10,29 +10,39 @@ from numpy.typing import NDArray
 
 from fastrbhc._jit import kernel
 from fastrbhc.families._cholesky import (
-    CANCELLED,
+    PANEL,
     add_product,
     add_scatter,
-    factor_row,
-    factor_row_precisely,
+    factor_rows,
+    factor_rows_precisely,
 )
 from fastrbhc.families._interface import Domain, family
+from fastrbhc.families._leading import (
+    LANES,
+    distance_bounds,
+    draw_outline,
+    lanes_size,
+    leading_bounds,
+    outline_size,
+    tile_bounds,
+)
 from fastrbhc.families._smoothing import Smoothing, shift
 from fastrbhc.geometry import (
     ROUNDING,
     TILE,
+    Clusters,
     Sizes,
-    candidates_by_bounds,
-    coarse_distances,
     difference,
     dissimilarity,
     merge_means,
     n_columns,
     refresh,
+    suspects_one_by_one,
+    with_centred_coarse,
 )
 
-# A factor of so few rows is finished before it is worth asking whether it should be.
-_FEW_ROWS = 4
+# Up to so many columns the kd-tree is at work, which has little use for principal axes.
+_FEW_COLUMNS = 8
 
 # Variance over smoothing: beyond this even double-double cannot tell flat clusters apart.
 _HOPELESS = 1e20
@@ -106,8 +116,14 @@ class FullCovariance(NamedTuple):
             moments=n_features * (n_features + 1),
             cached=n_features + 3,
             coarse=True,
-            matrix=(2 * n_features, n_features + 1),  # a Cholesky factor and a solution
+            outline=outline_size(n_features),
+            lanes=(lanes_size(n_features), LANES),
+            principal=n_features > _FEW_COLUMNS,
+            matrix=(2 * n_features, n_features + 3),  # a Cholesky factor and a solution
         )
+
+    def with_coarse(self, clusters: Clusters) -> Clusters:
+        return with_centred_coarse(clusters)
 
     def dissimilarity(geometry, clusters, i, j, cutoff, scratch):
         n_features = n_columns(clusters)
@@ -126,51 +142,42 @@ class FullCovariance(NamedTuple):
         return value
 
     def lower_bounds(geometry, clusters, i, start, stop, scratch):
-        factor, slack = coarse_distances(clusters, i, start, stop, scratch.coarse)
-        bounds, n_features = scratch.bounds, n_columns(clusters)
-        w0, spread0 = clusters.weights[i], clusters.cached[i, n_features]
-        volume0 = clusters.cached[i, n_features + 2]
+        distance_bounds(clusters, i, start, stop, scratch)
         for s in range(stop - start):
-            cached = clusters.cached[start + s]
-            distance = max(scratch.coarse[s] * factor - slack, 0.0)
-            bounds[s] = _bound(
-                n_features,
-                np.inf,
-                distance,
-                w0,
-                spread0,
-                volume0,
-                clusters.weights[start + s],
-                cached[n_features],
-                cached[n_features + 2],
-            )
+            scratch.slots[s] = start + s
+        leading_bounds(
+            geometry.ridge,
+            clusters,
+            i,
+            scratch.slots,
+            stop - start,
+            scratch.lanes,
+            scratch.bounds,
+        )
 
     def candidates(geometry, clusters, i, start, stop, cutoff, scratch):
-        return candidates_by_bounds(geometry, clusters, i, start, stop, cutoff, scratch)
+        slots, bounds = scratch.slots, scratch.bounds
+        distance_bounds(clusters, i, start, stop, scratch)
+        for s in range(stop - start):
+            slots[s] = start + s
+        count = _at_most(slots, bounds, stop - start, cutoff)
+        leading_bounds(geometry.ridge, clusters, i, slots, count, scratch.lanes, bounds)
+        return _at_most(slots, bounds, count, cutoff)
+
+    def aim(geometry, clusters, queue, first, last, scratch):
+        return
+
+    def suspects(geometry, clusters, queue, first, last, start, stop, cutoffs, scratch):
+        return suspects_one_by_one(
+            geometry, clusters, queue, first, last, start, stop, cutoffs, scratch
+        )
 
     def tile_values(geometry, clusters, i, start, cutoff, scratch):
-        n_features = n_columns(clusters)
-        w0, spread0 = clusters.weights[i], clusters.cached[i, n_features]
-        volume0 = clusters.cached[i, n_features + 2]
-        for s in range(start, start + TILE):
-            distance = 0.0
-            for k in range(n_features):
-                step = difference(clusters, i, s, k)
-                distance += step * step
-            bound = _bound(
-                n_features,
-                cutoff,
-                distance,
-                w0,
-                spread0,
-                volume0,
-                clusters.weights[s],
-                clusters.cached[s, n_features],
-                clusters.cached[s, n_features + 2],
-            )
-            if bound <= cutoff and s != i:
-                bound = dissimilarity(geometry, clusters, i, s, cutoff, scratch)
-            scratch.bounds[s - start] = bound
+        n_features, bounds = n_columns(clusters), scratch.bounds
+        tile_bounds(clusters, i, start, n_features, scratch)
+        for s in range(TILE):
+            if bounds[s] <= cutoff and start + s != i:
+                bounds[s] = dissimilarity(geometry, clusters, i, start + s, cutoff, scratch)
 
     def n_extents(geometry):
         return 2
@@ -217,6 +224,17 @@ class FullCovariance(NamedTuple):
     def refresh(geometry, clusters, i, scratch):
         if not _refresh_shape(geometry, clusters, i, scratch.matrix, False):
             _refresh_shape(geometry, clusters, i, scratch.matrix, True)
+        draw_outline(geometry.ridge, clusters, i, n_columns(clusters))
+
+
+@kernel
+def _at_most(slots, bounds, size, cutoff):
+    """Keep the slots whose bounds are at most the cutoff; how many they are."""
+    count = 0
+    for s in range(size):
+        slots[count], bounds[count] = slots[s], bounds[s]
+        count += np.int64(bounds[s] <= cutoff)  # without a jump that no one can predict
+    return count
 
 
 @kernel
@@ -250,8 +268,8 @@ def _bound(n_features, cutoff, distance, w0, spread0, volume0, w1, spread1, volu
 def _of_shapes(geometry, clusters, i, j, cutoff, work, precise):
     """d by a Cholesky factorisation of nA that stops once the leading columns reach the cutoff.
 
-    Restricted to the leading k columns d can only be smaller, so each row of the factor gives
-    a lower bound of the whole. Rounding must not turn that into a wrong verdict: the bound has
+    Restricted to the leading k columns d can only be smaller, so the rows so far give a lower
+    bound of the whole. Rounding must not turn that into a wrong verdict: the bound has
     to pass the cutoff by more than the pivots and logarithms can be off. NaN if floats are not
     precise enough.
     """
@@ -259,31 +277,29 @@ def _of_shapes(geometry, clusters, i, j, cutoff, work, precise):
     w0, w1 = clusters.weights[i], clusters.weights[j]
     weight = w0 + w1
     share = (w0 / weight) * (w1 / weight) * weight
+    ridge = weight * geometry.ridge
     log_det, magnitude, mahalanobis, value = 0.0, 0.0, 0.0, 0.0
-    for k in range(n_features):
-        ridge = weight * geometry.ridge
+    for first in range(0, n_features, PANEL):
+        last = min(first + PANEL, n_features)
         if precise:
-            pivot, diagonal = factor_row_precisely(clusters.moments, i, j, k, ridge, work)
-        else:
-            pivot, diagonal = factor_row(clusters.moments, i, j, k, ridge, work)
-            if pivot < CANCELLED * diagonal:
-                return np.nan
-        solution = difference(clusters, i, j, k)
-        for m in range(k):
-            solution -= work[k, m] * work[m, n_features]
-        solution /= work[k, k]
-        work[k, n_features] = solution
-        mahalanobis += solution * solution
-        log_pivot = math.log(pivot / weight)
-        log_det += log_pivot
-        magnitude += abs(log_pivot)
-        own = w0 * clusters.cached[i, k] + w1 * clusters.cached[j, k]
-        if n_features <= _FEW_ROWS and k + 1 < n_features:
-            continue
+            factor_rows_precisely(clusters.moments, i, j, n_features, first, ridge, work)
+        elif not factor_rows(clusters.moments, i, j, n_features, first, ridge, work):
+            return np.nan
+        for k in range(first, last):
+            solution = difference(clusters, i, j, k)
+            for m in range(k):
+                solution -= work[k, m] * work[m, n_features]
+            solution *= work[k, n_features + 2]
+            work[k, n_features] = solution
+            mahalanobis += solution * solution
+            log_pivot = math.log(work[k, n_features + 1] / weight)
+            log_det += log_pivot
+            magnitude += abs(log_pivot)
+        own = w0 * clusters.cached[i, last - 1] + w1 * clusters.cached[j, last - 1]
         bracket = max(weight * log_det - own, 0.0)
         value = 0.5 * (bracket + weight * math.log1p(share * mahalanobis))
-        doubt = 1e-12 * magnitude + 4e-12 * (k + 1) * n_features
-        if k + 1 < n_features and value * ROUNDING - doubt * weight > cutoff:
+        doubt = 1e-12 * magnitude + 4e-12 * last * n_features
+        if last < n_features and value * ROUNDING - doubt * weight > cutoff:
             return value
     return value
 
@@ -294,18 +310,16 @@ def _refresh_shape(geometry, clusters, i, work, precise):
     n_features = n_columns(clusters)
     weight = clusters.weights[i]
     ridge = weight * geometry.ridge
-    log_det, trace, squares, entry = 0.0, 0.0, 0.0, 0
-    for k in range(n_features):
+    log_det, trace, squares = 0.0, 0.0, 0.0
+    for first in range(0, n_features, PANEL):
         if precise:
-            pivot, diagonal = factor_row_precisely(clusters.moments, i, -1, k, ridge, work)
-        else:
-            pivot, diagonal = factor_row(clusters.moments, i, -1, k, ridge, work)
-            if pivot < CANCELLED * diagonal:
-                return False
-        log_det += math.log(pivot / weight)
-        clusters.cached[i, k] = log_det
-        trace += clusters.moments[i, entry + k] / weight
-        entry += k + 1
+            factor_rows_precisely(clusters.moments, i, -1, n_features, first, ridge, work)
+        elif not factor_rows(clusters.moments, i, -1, n_features, first, ridge, work):
+            return False
+        for k in range(first, min(first + PANEL, n_features)):
+            log_det += math.log(work[k, n_features + 1] / weight)
+            clusters.cached[i, k] = log_det
+            trace += clusters.moments[i, k * (k + 3) // 2] / weight
     for k in range(n_features):
         for m in range(k + 1):
             # Relative to the trace, as fourth powers may overflow.

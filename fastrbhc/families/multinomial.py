@@ -10,7 +10,7 @@ from scipy.special import xlogy
 
 from fastrbhc._double_double import add, divide, two_sum
 from fastrbhc._jit import kernel
-from fastrbhc.families._entropy import entropy_divergence, entropy_divergence_bound
+from fastrbhc.families._entropy import entropy_divergence
 from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._smoothing import Smoothing, contraction
 from fastrbhc.observations import Observations
@@ -68,8 +68,8 @@ class Multinomial(NamedTuple):
     def divergence(family, value, mean, step):
         return entropy_divergence(mean, step)
 
-    def divergence_bound(family, value, mean, step):
-        return entropy_divergence_bound(mean, step)
+    def variance_function(family, mean):
+        return mean
 
 
 @kernel

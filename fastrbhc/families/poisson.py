@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from fastrbhc.families._entropy import entropy_divergence, entropy_divergence_bound
+from fastrbhc.families._entropy import entropy_divergence
 from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._smoothing import Smoothing, shift
 
@@ -49,5 +49,5 @@ class Poisson(NamedTuple):
     def divergence(family, value, mean, step):
         return entropy_divergence(mean, step)
 
-    def divergence_bound(family, value, mean, step):
-        return entropy_divergence_bound(mean, step)
+    def variance_function(family, mean):
+        return mean

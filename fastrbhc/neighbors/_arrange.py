@@ -56,7 +56,7 @@ def gather(clusters: Clusters, slots: NDArray[np.int64], threads: Threads) -> No
     """Move the clusters of the given slots to the slots 0, 1, …, and free all others."""
     count, used = slots.size, clusters.weights.size
     columns = [clusters.weights, clusters.ranks]
-    for by_column in (clusters.means, clusters.residuals, clusters.coarse):
+    for by_column in (clusters.means, clusters.residuals, clusters.coarse, clusters.outlines):
         columns += list(by_column)
     for by_row in (clusters.moments, clusters.cached):
         if by_row.shape[1]:

@@ -4,26 +4,25 @@ A backend is a record of arrays with these methods. Clusters are named by their 
 the same dissimilarity the one of smaller rank is nearer. All backends lead to the same tree, to
 the bit. All methods but ``refit`` and ``rebuild`` run inside kernels.
 
-Greedy needs of each pair of clusters that one of the two *watches* the other: that its link, the
-nearest cluster it knows of, is at most as far as the other one, or was when that one was alive. Two
-ways lead there. If every cluster looks at all others when it is made (the kd-tree), then of each
-pair the younger one watches the older, and no one else needs to be told. If each slot looks
-only at the slots after it (scanning, half the work), a new cluster has to be told to the slots
-before it that it undercuts: the *reverse* query.
+Greedy needs of each two clusters that one *watches* the other: that its link, the nearest cluster
+it knows of, is at most as far as the other one, or was when that one was alive. If every union
+looks at all others when it is made, the younger of the two does that, and no one has to be told.
+When a cluster is looked up again, those older than itself will do. Scanning makes use of that, by
+keeping the clusters in the order of their making.
 
-``nearest(index, geometry, clusters, i, first, hint, cutoff, scratch)``
-    (d, slot) of the cluster nearest to slot i, among the slots from ``first`` on and those with
-    d < cutoff; slot −1 if none. A backend in which all look at all takes ``first`` for 0.
+``nearest(index, geometry, clusters, i, hint, cutoff, scratch)``
+    (d, slot) of the cluster nearest to slot i, of those with d < cutoff; slot −1 if none.
     ``hint`` is a slot that is likely near, or −1.
-``find(index, geometry, clusters, queue, start, stop, later, cutoff, values, slots, scratch)``
+``find(index, geometry, clusters, queue, start, stop, older, cutoff, values, slots, scratch)``
     The same for the slots in queue[start:stop]: d goes to values, the neighbours to slots, where
-    −2 − hint stands before. With ``later``, first is i + 1 for each.
+    −2 − hint stands before. With ``older`` clusters younger than the one looked up may be left out.
 ``nearest_and_undercut(index, geometry, clusters, i, cutoff, links, hits, values, scratch)``
-    The nearest of the slots that slot i looks at, and the reverse query: every z, of those that
-    look at slot i, that finds it nearer than the neighbour recorded in ``links``. Such z are
-    written to ``hits``, their dissimilarities to ``values``; returns (d, slot, number of hits).
-``meet(…)``, the same arguments
-    What greedy needs when the cluster in slot i is new: the above, or only the nearest.
+    The nearest cluster of slot i, and the reverse query: every z that finds slot i nearer than
+    the neighbour recorded in ``links``. Such z are written to ``hits``, their dissimilarities to
+    ``values``; returns (d, slot, number of hits).
+``slot_of_union(index, i)``
+    Where the union that ``merge`` has put into slot i is to be moved, before ``merged``: greedy
+    asks. The other algorithms leave it in slot i.
 ``merged(index, geometry, clusters, i, j)``
     Slot j has been merged into slot i.
 ``touch(index, i, j)``, then ``refit(index, geometry, clusters, threads)``
@@ -33,6 +32,8 @@ before it that it undercuts: the *reverse* query.
 ``rebuild(index, geometry, clusters, threads)``
     Called when many slots are free: moves the clusters to the first slots, in an order that suits
     the backend, and returns the slots they came from.
+``rebuild_below(index)``
+    The share of slots in use below which that is worth its while.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._jit import contract, kernel
+from fastrbhc._jit import contract, inlined_contract, kernel
 
 
 class Links(NamedTuple):
@@ -55,13 +56,8 @@ class Links(NamedTuple):
 
 
 @contract
-def nearest(index, geometry, clusters, i, first, hint, cutoff, scratch):
+def nearest(index, geometry, clusters, i, hint, cutoff, scratch):
     """Nearest cluster of slot i; see the module's documentation."""
-
-
-@contract
-def meet(index, geometry, clusters, i, cutoff, links, hits, values, scratch):
-    """What greedy asks for a new cluster; see the module's documentation."""
 
 
 @contract
@@ -70,8 +66,13 @@ def nearest_and_undercut(index, geometry, clusters, i, cutoff, links, hits, valu
 
 
 @contract
-def find(index, geometry, clusters, queue, start, stop, later, cutoff, values, slots, scratch):
+def find(index, geometry, clusters, queue, start, stop, older, cutoff, values, slots, scratch):
     """Nearest clusters of many slots; see the module's documentation."""
+
+
+@contract
+def slot_of_union(index, i):
+    """Where greedy puts a union; see the module's documentation."""
 
 
 @contract
@@ -104,6 +105,11 @@ def rebuild(index, geometry, clusters, threads):
     """Close the gaps; see the module's documentation."""
 
 
+@inlined_contract
+def rebuild_below(index):
+    """When to close the gaps; see the module's documentation."""
+
+
 @kernel
 def comes_before(value0, rank0, value1, rank1):
     """Whether a neighbour at value0 is nearer than one at value1: the rule for ties."""
@@ -111,6 +117,6 @@ def comes_before(value0, rank0, value1, rank1):
 
 
 @kernel
-def find_all(index, geometry, clusters, queue, start, stop, later, cutoff, values, slots, scratch):
+def find_all(index, geometry, clusters, queue, start, stop, older, cutoff, values, slots, scratch):
     """The same as ``find``, compiled: a contract called from Python would run as Python."""
-    find(index, geometry, clusters, queue, start, stop, later, cutoff, values, slots, scratch)
+    find(index, geometry, clusters, queue, start, stop, older, cutoff, values, slots, scratch)

@@ -48,7 +48,7 @@ class KDTree(NamedTuple):
     touched: NDArray[np.bool_]  # (nodes,): boxes to be fitted again
     shape: NDArray[np.int64]  # (2,): slots in use, number of leaves
 
-    def nearest(index, geometry, clusters, i, first, hint, cutoff, scratch):
+    def nearest(index, geometry, clusters, i, hint, cutoff, scratch):
         n_leaves, boxes = index.shape[1], index.boxes
         nodes, bounds = scratch.nodes, scratch.node_bounds
         best, best_slot, best_rank = cutoff, -1, -1
@@ -97,12 +97,6 @@ class KDTree(NamedTuple):
                 climbing >>= 1
             if node == 0:
                 return best, best_slot
-
-    def meet(index, geometry, clusters, i, cutoff, links, hits, values, scratch):
-        # All watch all: whoever is nearer to the new cluster than to its neighbour need not know,
-        # since the new cluster does. Asking for them too took a fifth longer.
-        value, slot = nearest(index, geometry, clusters, i, 0, -1, cutoff, scratch)
-        return value, slot, 0
 
     def nearest_and_undercut(index, geometry, clusters, i, cutoff, links, hits, values, scratch):
         # As above, but a node is also of interest if any of its keys may be undercut.
@@ -153,11 +147,14 @@ class KDTree(NamedTuple):
             if node == 0:
                 return best, best_slot, count
 
-    def find(index, geometry, clusters, queue, start, stop, later, cutoff, values, slots, scratch):
+    def find(index, geometry, clusters, queue, start, stop, older, cutoff, values, slots, scratch):
         for q in range(start, stop):
             i = np.int64(queue[q])
             hint = -2 - np.int64(slots[i])
-            values[i], slots[i] = nearest(index, geometry, clusters, i, 0, hint, cutoff, scratch)
+            values[i], slots[i] = nearest(index, geometry, clusters, i, hint, cutoff, scratch)
+
+    def slot_of_union(index, i):
+        return i
 
     def merged(index, geometry, clusters, i, j):
         _fit_above(index, geometry, clusters, i // TILE)
@@ -210,10 +207,14 @@ class KDTree(NamedTuple):
         _fit_all(index, geometry, clusters, threads)
         return slots
 
+    def rebuild_below(index):
+        # Three quarters cost 0.67 s of sorting instead of 0.37 s, 1,000,000 × 2.
+        return 0.5
+
 
 def kd_tree(geometry: Any, clusters: Clusters, threads: Threads) -> KDTree:
     """The backend over the clusters, which are put into tree order."""
-    n_features, n = clusters.means.shape
+    n_features, n = clusters.means.shape[0], int(np.count_nonzero(~np.isnan(clusters.weights)))
     nodes = 2 * _leaves_for(n)
     index = KDTree(
         boxes=np.empty((nodes, 2 * n_features + 1 + 2 * geometry.n_extents())),
