@@ -4,8 +4,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 PYTEST = $(BIN)/python -m pytest
+TWO_WORKERS = -n 2
 
-.PHONY: demo test lint types test-thorough test-lowest bench bench-peers clean
+.PHONY: demo test lint types test-families test-indices test-thorough test-lowest bench bench-peers clean
 
 # Installed again whenever the metadata change; the demonstration needs less than the tests.
 $(VENV)/runtime: pyproject.toml
@@ -21,17 +22,28 @@ $(VENV)/installed: $(VENV)/runtime
 demo: $(VENV)/runtime
 	$(BIN)/fastrbhc demo
 
+# What merges clusters. Families of one geometry take the same way through it, so that one of each
+# geometry will do; `make test-families` takes all.
+MERGING_TESTS = $(addprefix tests/test_,$(addsuffix .py,greedy kd_tree levels nn_chain))
+ONE_OF_EACH = TEST_FAMILIES="gaussian poisson spherical_gaussian"
 # What is close to the kernels. The rest calls the same ones, through linkage.
-KERNEL_TESTS = $(addprefix tests/test_,$(addsuffix .py,double_double entropy families geometry \
-	greedy heap kd_tree levels nn_chain observations statistics))
+KERNEL_TESTS = $(MERGING_TESTS) $(addprefix tests/test_,$(addsuffix .py,double_double entropy \
+	families full_covariance geometry heap observations screen statistics))
 
-# Three times: compiled; the kernels with every index checked, for one family of each geometry, as
-# families of one geometry differ in no index; and a part as plain Python.
+# Compiled, and a part as plain Python.
 test: $(VENV)/installed
-	$(PYTEST) -q -n 2
+	$(ONE_OF_EACH) $(PYTEST) -q $(TWO_WORKERS) $(MERGING_TESTS)
+	$(PYTEST) -q $(TWO_WORKERS) $(addprefix --ignore=,$(MERGING_TESTS))
+	NUMBA_DISABLE_JIT=1 $(PYTEST) -q $(TWO_WORKERS) -m fast tests
+
+# All tests with all families.
+test-families: $(VENV)/installed
+	$(PYTEST) -q $(TWO_WORKERS)
+
+# The kernels with every index checked.
+test-indices: $(VENV)/installed
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/cache-boundscheck \
-		TEST_FAMILIES="gaussian poisson spherical_gaussian" $(PYTEST) -q -n 2 $(KERNEL_TESTS)
-	NUMBA_DISABLE_JIT=1 $(PYTEST) -q -n 2 -m fast tests
+		$(ONE_OF_EACH) $(PYTEST) -q $(TWO_WORKERS) $(KERNEL_TESTS)
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
@@ -42,7 +54,7 @@ types: $(VENV)/installed
 
 # Twenty times as many random data sets; some twenty minutes.
 test-thorough: $(VENV)/installed
-	$(PYTEST) -q -n 2 --hypothesis-profile=thorough tests
+	$(PYTEST) -q $(TWO_WORKERS) --hypothesis-profile=thorough tests
 
 # The oldest versions that pyproject.toml admits, in an environment of their own.
 test-lowest:
@@ -50,7 +62,7 @@ test-lowest:
 	$(VENV)-lowest/bin/python -m pip install --quiet --upgrade pip uv
 	$(VENV)-lowest/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python \
 		--resolution lowest-direct --editable ".[dev]"
-	$(VENV)-lowest/bin/python -m pytest -q -n 2 tests
+	$(VENV)-lowest/bin/python -m pytest -q $(TWO_WORKERS) tests
 
 # Ratios to peers in one run; see asv_benchmarks for the dashboard.
 bench: $(VENV)/installed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from fastrbhc._jit import kernel
 from fastrbhc.geometry import (
     BLOCK,
     Quadratic,
-    Separable,
+    candidates,
     difference,
     dissimilarity,
     lower_bounds,
@@ -18,6 +20,7 @@ from fastrbhc.geometry import (
     new_scratch,
 )
 from fastrbhc.observations import Observations, weighted
+from fastrbhc.separable import Separable
 
 NAMES = ["spherical_gaussian", "gaussian", "poisson", "multinomial", "bernoulli", "exponential"]
 SCALES = {"unit": 1.0, "tiny": 1e-60, "huge": 1e60}
@@ -27,11 +30,13 @@ every_family = pytest.mark.parametrize("name", NAMES)
 
 @kernel
 def values_and_bounds(geometry, clusters, scratch, values, bounds):
-    """Both for every pair of slots."""
+    """Both for the first slots and all others."""
     n = clusters.weights.size
-    for i in range(n):
-        lower_bounds(geometry, clusters, i, 0, n, scratch)
-        bounds[i] = scratch.bounds[:n]
+    for i in range(values.shape[0]):
+        for start in range(0, n, BLOCK):
+            stop = min(start + BLOCK, n)
+            lower_bounds(geometry, clusters, i, start, stop, scratch)
+            bounds[i, start:stop] = scratch.bounds[: stop - start]
         for j in range(n):
             values[i, j] = dissimilarity(geometry, clusters, i, j, np.inf, scratch)
 
@@ -80,9 +85,9 @@ def with_merges(family, X, rng, n_merges):
     return geometry, clusters, scratch, members
 
 
-def evaluate(geometry, clusters, scratch):
+def evaluate(geometry, clusters, scratch, stop=None):
     n = clusters.weights.size
-    values, bounds = np.empty((n, n)), np.empty((n, n))
+    values, bounds = (np.empty((n if stop is None else stop, n)) for _ in range(2))
     values_and_bounds(geometry, clusters, scratch, values, bounds)
     return values, bounds
 
@@ -135,6 +140,80 @@ def test_bounds_for_nearby_points_in_a_wide_frame(name):
     X = 1e-7 * rng.normal(size=(40, 3))
     X[0] = 1e6
     assert_bounds_below_values(*points(name, X))
+
+
+COUNTS = ["poisson", "multinomial", "bernoulli", "exponential"]
+
+
+def extreme_rows(name, rng, n, n_features, low, high):
+    """Values of many sizes, zeros, equal rows, rows that agree to several numbers of digits."""
+    X = 10.0 ** rng.uniform(low, high, (n, n_features))
+    X[1::7] = X[0]
+    for row, digits in zip(range(2, n, 7), itertools.cycle([1, 4, 7, 9, 12, 15]), strict=False):
+        X[row] = X[row - 1] * (1.0 + 10.0**-digits * rng.normal(size=n_features))
+    if name == "bernoulli":
+        X = np.minimum(X / 10.0**high, 1.0)
+        X = np.where(rng.random(X.shape) < 0.3, 1.0 - X, X)
+    if name != "exponential":
+        X[rng.random(X.shape) < 0.3] = 0.0
+        X[X.sum(axis=1) == 0.0, 0] = 10.0**low
+    return X
+
+
+@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("bare", [True, False], ids=["bare", "smoothed"])
+@pytest.mark.parametrize(
+    ("low", "high"), [(-1, 1), (-5, 9), (-20, -8), (-12, 14), (-60, 60)], ids=str
+)
+def test_bounds_of_extreme_values_and_weights(name, bare, low, high):
+    """Inside the range of single-precision values, across its ends and outside."""
+    family = type(families.as_family(name))(*([0.0] if bare else []))
+    rng = np.random.default_rng(abs(low) + high)
+    for n_features in (1, 3, 40):
+        X = extreme_rows(name, rng, 50, n_features, low, high)
+        assert_bounds_below_values(*points(family, X))
+        weights = 10.0 ** rng.choice([-50.0, -20.0, -2.0, 0.0, 1.0, 20.0, 50.0], 50)
+        assert_bounds_below_values(*points(family, X, weights))
+        assert_bounds_below_values(*with_merges(family, X, rng, 30)[:3])
+
+
+@kernel
+def which_candidates(geometry, clusters, scratch, i, cutoff, found):
+    n = clusters.weights.size
+    for start in range(0, n, BLOCK):
+        count = candidates(geometry, clusters, i, start, min(start + BLOCK, n), cutoff, scratch)
+        for c in range(count):
+            found[scratch.slots[c]] = True
+
+
+@every_family
+@pytest.mark.parametrize("n_features", [3, 70])
+def test_candidates_are_all_within_the_cutoff_and_few_others(name, n_features):
+    rng = np.random.default_rng(10)
+    X = draw(name, rng, BLOCK + 90, n_features)
+    geometry, clusters, scratch, members = with_merges(name, X, rng, 60)
+    values, bounds = evaluate(geometry, clusters, scratch, stop=5)
+    for i in range(5):
+        if i not in members:
+            continue
+        others = values[i][np.arange(len(X)) != i]
+        for cutoff in (*np.nanquantile(others, [0.0, 0.01, 0.3]), np.inf):
+            found = np.zeros(len(X), bool)
+            which_candidates(geometry, clusters, scratch, i, cutoff, found)
+            assert found[values[i] <= cutoff].all()
+            # Up to the rounding of single precision they are those whose bounds say so.
+            assert not found[~(bounds[i] <= cutoff * (1.0 + 1e-5))].any()
+
+
+@pytest.mark.fast
+def test_values_out_of_the_range_of_single_precision_are_bounded_by_doubles():
+    rng = np.random.default_rng(11)
+    for scale, rows in ((1.0, 3), (1e-6, 0), (1e20, 0)):
+        clusters = points("exponential", scale * rng.exponential(size=(40, 3)))[1]
+        assert clusters.coarse.shape[0] == rows
+        values, bounds = evaluate(*points("exponential", scale * rng.exponential(size=(40, 3))))
+        apart = values > 1e-3 * values.max()
+        assert np.median(bounds[apart] / values[apart]) > 0.5
 
 
 @pytest.mark.parametrize("name", ["spherical_gaussian", "poisson", "multinomial"])

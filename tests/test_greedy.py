@@ -110,6 +110,20 @@ def test_union_that_comes_nearer_than_its_parts(seed):
     certify_greedy(linkage(X, "gaussian"), X, None, "gaussian")
 
 
+@pytest.mark.parametrize("neighbors", ["brute", "kd_tree"])
+@pytest.mark.parametrize(("n", "seed"), [(200, 17), (200, 23), (600, 5), (600, 24)])
+def test_pairs_of_a_batch_that_do_not_hold_are_taken_back(n, seed, neighbors):
+    """A union comes in between the pairs that were merged along with it.
+
+    With 200 rows it comes near to a part of one of those pairs, with 600 to another cluster.
+    """
+    X = np.random.default_rng(seed).normal(size=(n, 2))
+    reference, heights = naive.greedy_by_matrix(X, "gaussian")
+    computed = linkage(X, "gaussian", algorithm="greedy", neighbors=neighbors)
+    np.testing.assert_array_equal(computed.merges, reference)
+    np.testing.assert_allclose(computed.heights, heights, rtol=1e-6, atol=1e-10)
+
+
 # The certificate itself: it accepts the textbook's tree and refuses all of these.
 
 

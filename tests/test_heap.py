@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastrbhc.agglomerators.heap import empty_heap, heapify, pair_before, remove, sift_down, update
+from fastrbhc.agglomerators.heap import (
+    empty_heap,
+    heapify,
+    insert,
+    pair_before,
+    remove,
+    sift_down,
+    update,
+)
 from fastrbhc.neighbors._interface import Links
 
 pytestmark = pytest.mark.fast
@@ -59,7 +67,7 @@ def test_slots_come_out_in_sorted_order(n, seed):
 
 
 @given(n=st.integers(2, 30), seed=st.integers(0, 2**32 - 1))
-def test_order_survives_updates_and_removals(n, seed):
+def test_order_survives_updates_removals_and_returns(n, seed):
     rng = np.random.default_rng(seed)
     links, ranks = random_links(n, rng)
     heap = empty_heap(n)
@@ -67,7 +75,11 @@ def test_order_survives_updates_and_removals(n, seed):
     inside = set(range(n))
     while len(inside) > 1:
         slot = int(rng.choice(sorted(inside)))
-        if rng.random() < 0.4:
+        if len(inside) < n and rng.random() < 0.3:
+            slot = int(rng.choice(sorted(set(range(n)) - inside)))
+            insert(heap, links, ranks, slot)
+            inside.add(slot)
+        elif rng.random() < 0.6:
             remove(heap, links, ranks, slot)
             inside.remove(slot)
         else:

@@ -239,7 +239,7 @@ def take_note(index, geometry, clusters, i, j):
 
 @kernel
 def find_nearest(index, geometry, clusters, i, hint, cutoff, scratch):
-    return nearest(index, geometry, clusters, i, 0, hint, cutoff, scratch)
+    return nearest(index, geometry, clusters, i, hint, cutoff, scratch)
 
 
 @kernel

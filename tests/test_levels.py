@@ -176,7 +176,7 @@ def test_forest_is_the_first_part_of_a_larger_tree(family, neighbors):
 @every_family
 @pytest.mark.parametrize("kind", ["continuous", "tied"])
 def test_threads_and_backends_leave_no_trace(monkeypatch, family, kind):
-    monkeypatch.setattr(planning, "_WORTH_A_THREAD_ON_A_TREE", 0)
+    monkeypatch.setattr(planning, "_WORTH_A_THREAD_BY_LEVELS", 0)
     n_features = 3
     X = (
         continuous_rows(family, 4_000, n_features, seed=6)
@@ -197,7 +197,7 @@ def test_threads_and_backends_leave_no_trace(monkeypatch, family, kind):
 def short_work_on_threads(monkeypatch):
     """Lets even the smallest job be shared, so that a test of the rounds is quick."""
     monkeypatch.setattr(planning, "_WORTH_A_THREAD", 0)
-    monkeypatch.setattr(planning, "_WORTH_A_THREAD_ON_A_TREE", 0)
+    monkeypatch.setattr(planning, "_WORTH_A_THREAD_BY_LEVELS", 0)
     monkeypatch.setattr(threads_module, "_WORTH_A_THREAD_SECONDS", 0.0)
 
 

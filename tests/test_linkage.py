@@ -223,13 +223,18 @@ def test_runs_repeat_to_the_bit(family, algorithm):
 
 @pytest.mark.parametrize("family", ["spherical_gaussian", "poisson", "gaussian"])
 @pytest.mark.parametrize(("rows", "n"), [(continuous_rows, 2000), (tied_rows, 3000)])
-def test_number_of_threads_does_not_matter(monkeypatch, family, rows, n):
-    monkeypatch.setattr(planning, "_WORTH_A_THREAD_ON_A_TREE", 0)
+@pytest.mark.parametrize("neighbors", ["brute", "kd_tree"])
+def test_number_of_threads_does_not_matter(monkeypatch, family, rows, n, neighbors):
+    monkeypatch.setattr(planning, "_WORTH_A_THREAD_BY_LEVELS", 0)
+    for module in ("fastrbhc._threads", "fastrbhc.agglomerators.greedy"):
+        monkeypatch.setattr(importlib.import_module(module), "_WORTH_A_THREAD_SECONDS", 0.0)
     X = rows(family, n, 6, 10)
     assert len(np.unique(X, axis=0)) ** 2 * 6 >= planning._WORTH_A_THREAD
     threads = numba.get_num_threads()
-    reference = linkage(X, family, n_jobs=1)
-    assert same_tree(linkage(X, family, n_jobs=2), reference)
+    reference = linkage(X, family, neighbors=neighbors, n_jobs=1)
+    for n_jobs in (2, 3):
+        computed = linkage(X, family, neighbors=neighbors, n_jobs=n_jobs)
+        assert same_tree(computed, reference)
     assert numba.get_num_threads() == threads
 
 
@@ -283,7 +288,12 @@ def scaled_by_powers_of_two(exponent):
     yield Exponential(), Exponential(), unit, 1.0
 
 
+# Kernels that run as plain Python warn where a bound overflows on its way to 0, which is still one.
+overflow_is_no_error = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+
+
 @pytest.mark.fast
+@overflow_is_no_error
 @both_algorithms
 @pytest.mark.parametrize("exponent", [-332, -100, -1, 7, 100, 332])
 def test_units_scale_every_height_and_change_no_merge(exponent, algorithm):
@@ -306,6 +316,7 @@ def test_units_change_nothing_where_the_smoothing_follows(exponent):
 
 
 @pytest.mark.fast
+@overflow_is_no_error
 @both_algorithms
 @pytest.mark.parametrize("scale", [1e-100, 1e-30, 1e30, 1e100])
 def test_trees_are_whole_whatever_the_unit(scale, algorithm):

@@ -57,8 +57,10 @@ def test_what_is_asked_for_is_kept(family):
 def test_small_jobs_get_one_thread():
     assert chosen(n=1_000, n_features=2).n_threads == 1
     assert chosen(n=1_000, n_features=200).n_threads == 4
-    assert chosen(n=20_000, n_features=2).n_threads == 1  # on the kd-tree
-    assert chosen(n=20_000, n_features=2, neighbors="brute").n_threads == 4
+    assert chosen("ward", n=20_000, n_features=2).n_threads == 1  # by levels on the kd-tree
+    assert chosen("ward", n=20_000, n_features=2, neighbors="brute").n_threads == 4
+    assert chosen("ward", n=20_000, n_features=2, algorithm="greedy").n_threads == 4
+    assert chosen("poisson", n=20_000, n_features=2).n_threads == 4
     assert chosen(n=100_000, n_features=2).n_threads == 4
     assert chosen(n=100_000, n_features=2, threads=1).n_threads == 1
 
@@ -66,7 +68,7 @@ def test_small_jobs_get_one_thread():
 @pytest.fixture
 def received(monkeypatch):
     """What the backend was given; the work ends there."""
-    monkeypatch.setattr(planning, "_WORTH_A_THREAD_ON_A_TREE", 0)
+    monkeypatch.setattr(planning, "_WORTH_A_THREAD_BY_LEVELS", 0)
     received = []
 
     class EnoughSeenError(Exception):

@@ -1,0 +1,159 @@
+"""Full covariance: bounds from leading columns, candidates, and turning into principal axes."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from certificates import certify_greedy
+from test_families import assert_tree_accurate
+from test_geometry import assert_bounds_below_values, evaluate, points, with_merges
+
+from fastrbhc import families, linkage, rotation, statistics
+from fastrbhc._jit import kernel
+from fastrbhc.families._leading import quick_log
+from fastrbhc.geometry import candidates
+from fastrbhc.observations import Observations
+
+
+@kernel
+def slots_within(geometry, clusters, i, cutoff, scratch, found):
+    count = candidates(geometry, clusters, i, 0, clusters.weights.size, cutoff, scratch)
+    for c in range(count):
+        found[scratch.slots[c]] = True
+
+
+@kernel
+def logs(values, out):
+    for k in range(values.size):
+        out[k] = quick_log(values[k])
+
+
+def rows(kind, rng, n, n_features):
+    if kind == "flat":  # fewer directions than leading columns
+        return rng.normal(size=(n, 2)) @ rng.normal(size=(2, n_features)) * 10.0
+    if kind == "far":
+        return 1e8 + rng.normal(size=(n, n_features))
+    if kind == "grid":
+        return rng.integers(0, 3, (n, n_features)) * 1.0
+    if kind == "uneven":
+        return rng.normal(size=(n, n_features)) * 10.0 ** rng.uniform(-4, 4, n_features)
+    return rng.normal(size=(n, n_features))
+
+
+every_kind = pytest.mark.parametrize("kind", ["normal", "flat", "far", "grid", "uneven"])
+
+
+@every_kind
+@pytest.mark.parametrize("n_features", [2, 6, 9, 13])
+def test_bounds_never_exceed_values(kind, n_features):
+    rng = np.random.default_rng(0)
+    for smoothing in (1e-6, 0.01, 10.0):
+        family = families.Gaussian(smoothing)
+        X = rows(kind, rng, 90, n_features)
+        assert_bounds_below_values(*points(family, X, rng.choice([0.1, 1.0, 1e9], 90)))
+        assert_bounds_below_values(*with_merges(family, X, rng, 60)[:3])
+
+
+@every_kind
+def test_candidates_hold_all_that_is_within_the_cutoff(kind):
+    rng = np.random.default_rng(1)
+    X = rows(kind, rng, 90, 9)
+    geometry, clusters, scratch, members = with_merges("gaussian", X, rng, 50)
+    values, _ = evaluate(geometry, clusters, scratch)
+    for i in members:
+        others = np.array([j for j in members if j != i])
+        for cutoff in (0.0, *np.quantile(values[i, others], [0.0, 0.1, 0.7])):
+            found = np.zeros(90, bool)
+            slots_within(geometry, clusters, i, cutoff, scratch, found)
+            assert found[others[values[i, others] <= cutoff]].all()
+            assert not found[np.isnan(clusters.weights)].any()
+
+
+def test_leading_columns_tell_apart_what_the_means_do_not():
+    """Two shapes about one mean: the distance is 0, the bound is not."""
+    rng = np.random.default_rng(2)
+    X = np.concatenate([rng.normal(size=(30, 9)), 0.01 * rng.normal(size=(30, 9))])
+    X[:30] -= X[:30].mean(axis=0)
+    X[30:] -= X[30:].mean(axis=0)
+    family = families.as_family("gaussian")
+    geometry, observed = family.geometry(9), family.observe(X)
+    clusters = statistics.clusters_of_groups(geometry, observed, np.repeat([0, 1], 30), 2)
+    scratch = points("gaussian", X)[2]
+    values, bounds = evaluate(geometry, clusters, scratch)
+    assert bounds[0, 1] > 0.5 * values[0, 1] > 1.0
+
+
+@pytest.mark.fast
+def test_the_quick_logarithm():
+    values = np.concatenate([np.geomspace(1e-300, 1e300, 20_001), np.geomspace(0.5, 2.0, 20_001)])
+    out = np.empty(values.size)
+    logs(values, out)
+    assert abs(out - np.log(values)).max() < 1e-9
+
+
+# Principal axes
+
+
+def exactly(turned, row):
+    digits = zip(turned.means[row], turned.residuals[row], strict=True)
+    return [Fraction(float(high)) + Fraction(float(low)) for high, low in digits]
+
+
+@every_kind
+def test_turning_keeps_distances_to_twenty_five_digits(kind):
+    X = rows(kind, np.random.default_rng(3), 50, 9)
+    turned = rotation.along_principal_axes(Observations(X))
+    for i, j in [(0, 1), (2, 30), (7, 49)]:
+        before = sum((Fraction(a) - Fraction(b)) ** 2 for a, b in zip(X[i], X[j], strict=True))
+        there, here = exactly(turned, i), exactly(turned, j)
+        after = sum((a - b) ** 2 for a, b in zip(there, here, strict=True))
+        assert abs(after - before) <= Fraction(1, 10**25) * before
+
+
+def test_the_widest_axis_comes_first():
+    X = rows("uneven", np.random.default_rng(4), 200, 10)
+    turned = rotation.along_principal_axes(Observations(X)).means
+    widths = turned.var(axis=0)
+    assert (np.diff(widths) <= 0.0).all()
+    assert widths.sum() == pytest.approx(X.var(axis=0).sum(), rel=1e-12)
+
+
+def test_equal_points_are_left_alone():
+    same = Observations(np.ones((5, 9)))
+    assert rotation.along_principal_axes(same) is same
+
+
+@pytest.fixture
+def always_turned(monkeypatch):
+    monkeypatch.setattr(rotation, "_FEW_POINTS", 2)
+
+
+@pytest.mark.usefixtures("always_turned")
+@every_kind
+def test_turned_trees_are_greedy(kind):
+    X = rows(kind if kind != "flat" else "normal", np.random.default_rng(5), 24, 9)
+    certify_greedy(linkage(X, "gaussian"), X, None, "gaussian")
+
+
+@pytest.mark.usefixtures("always_turned")
+def test_turned_trees_are_accurate():
+    rng = np.random.default_rng(6)
+    weights = rng.choice([1.0, 7.0, 1e3, 1e6], 7)
+    for X in (1e8 + rng.normal(size=(7, 9)), rows("uneven", rng, 7, 9)):
+        assert_tree_accurate(X, weights, "gaussian")
+    for spread in (1e2, 1e5, 1e8):  # flat: what is left of determinants is the smoothing
+        assert_tree_accurate(spread * rng.normal(size=(6, 9)), np.ones(6), "gaussian")
+
+
+@every_kind
+def test_turned_trees_do_not_depend_on_order_threads_or_backend(kind):
+    rng = np.random.default_rng(7)
+    X = rows(kind, rng, 130, 9)
+    tree = linkage(X, "gaussian", n_jobs=1)
+    order = rng.permutation(130)
+    np.testing.assert_array_equal(linkage(X[order], "gaussian", n_jobs=2).heights, tree.heights)
+    other = linkage(X, "gaussian", neighbors="kd_tree")
+    np.testing.assert_array_equal(other.merges, tree.merges)
+    np.testing.assert_array_equal(other.heights, tree.heights)
