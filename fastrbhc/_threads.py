@@ -6,12 +6,15 @@ are cut small enough for Ctrl-C to be answered soon, and large enough to be wort
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any
+
+from fastrbhc._team import assemble, assist, dismiss
 
 # What one call should take, so that the work is shared evenly and Ctrl-C answered.
 _PIECE_SECONDS = 0.02
@@ -86,6 +89,24 @@ class Threads:
         finally:
             others = [job.result()[0] for job in jobs]
         return (busy + sum(others)) / total
+
+    @contextlib.contextmanager
+    def helping(self, crew: Any) -> Iterator[Any]:
+        """The scratch memory of a kernel that leads the crew, while the other threads assist."""
+        if crew.team.size == 1 or self._pool is None:
+            yield self.scratches[0]
+            return
+        assemble(crew.team)
+        jobs = [
+            self._pool.submit(assist, crew, scratch)
+            for scratch in self.scratches[1 : crew.team.size]
+        ]
+        try:
+            yield self.scratches[0]
+        finally:
+            dismiss(crew.team)
+            for job in jobs:
+                job.result()
 
     def close(self) -> None:
         if self._pool is not None:

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._jit import kernel
+from fastrbhc._team import Team, team_of, together
 from fastrbhc._threads import Threads
 from fastrbhc.agglomerators._merges import (
     FINISHED,
@@ -39,20 +40,21 @@ from fastrbhc.agglomerators._merges import (
     no_merges,
     record,
 )
-from fastrbhc.agglomerators.heap import empty_heap, heapify, insert, remove
+from fastrbhc.agglomerators.heap import Heap, empty_heap, heapify, insert, remove
 from fastrbhc.geometry import TILE, Clusters, copy_slot, free, merge, tile_values
 from fastrbhc.neighbors._interface import (
     Links,
     find,
-    find_all,
     merged,
     rebuild_below,
     slot_of_union,
 )
 
-# Sharing a round of look-ups takes 0.2 ms: waking a thread, two calls, waiting for both. Shorter
-# rounds than this gained nothing (100,000 × 3, kd-tree).
-_WORTH_A_THREAD_SECONDS = 2e-3
+# A batch whose look-ups take longer is shared by Python, which can be interrupted.
+_LONG_SECONDS = 0.1
+
+# Pieces that a batch of look-ups is cut into, a thread: as many as keep all busy to the end.
+_PIECES = 4
 
 
 class Batch(NamedTuple):
@@ -67,9 +69,30 @@ class Batch(NamedTuple):
     counts: NDArray[np.int64]  # (4,), see below
 
 
-# Entries of Batch.counts: pairs; slots in the queue; look-ups so far, as far as one thread made
-# them; whether look-ups by several threads have yet to be settled.
+# Entries of Batch.counts: pairs; slots in the queue; look-ups so far, as far as they were made
+# in kernels; whether look-ups that Python shares have yet to be settled.
 _PAIRS, _QUEUED, _LOOK_UPS, _OPEN = 0, 1, 2, 3
+
+# The one kind of work that is shared.
+_LOOK_UP = 0
+
+
+class Greedy(NamedTuple):
+    """All that the algorithm works on; a crew, see `_team`."""
+
+    geometry: Any
+    clusters: Clusters
+    index: Any
+    threshold: float
+    merges: Merges
+    links: Links
+    heap: Heap
+    batch: Batch
+    team: Team
+
+    def work(crew, kind, piece, scratch):
+        queued, pieces = crew.batch.counts[_QUEUED], _n_pieces(crew)
+        _look_up(crew, piece * queued // pieces, (piece + 1) * queued // pieces, scratch)
 
 
 def greedy(
@@ -83,49 +106,33 @@ def greedy(
     """Merge the globally nearest pair until none is nearer than the threshold."""
     merges = no_merges(clusters)
     n, capacity = int(merges.alive[0]), clusters.weights.size
-    heap = empty_heap(capacity)
     links = Links(np.full(capacity, np.inf), *(np.full(capacity, -1) for _ in range(3)))
-    # Half of the spare slots are for copies, of all pairs but the first, half for unions.
-    copies = (capacity - n) // 2 // TILE * TILE
-    largest = 1 + copies // 2
-    batch = Batch(
-        pairs=np.empty((largest, 2), np.int64),
-        heights=np.empty(largest),
-        nearest=np.empty(largest),
-        queue=np.empty(max(n, 3 * largest), np.int64),
-        places=np.full(capacity, -1),
-        saved=np.array([capacity - copies]),
-        counts=np.array([0, n, 0, 0]),
-    )
+    batch = _no_batch(n, capacity)
     batch.queue[:n] = np.arange(n)[::-1]  # the last have the most to look at
+    batch.counts[_QUEUED] = n
+    heap = empty_heap(capacity)
+    crew = Greedy(
+        geometry, clusters, index, threshold, merges, links, heap, batch, team_of(threads.count)
+    )
 
     def look_up(first: int, last: int, scratch: Any) -> None:
-        _look_up(geometry, clusters, index, threshold, links, batch, first, last, scratch)
+        _look_up(crew, first, last, scratch)
 
-    def report_links(begun: int) -> None:
-        report("neighbours", begun)
-
-    seconds = threads.run(look_up, n, 1e-9 * n * clusters.means.shape[0], report_links)
+    seconds = threads.run(
+        look_up,
+        n,
+        1e-9 * n * clusters.means.shape[0],
+        lambda begun: report("neighbours", begun),
+    )
     _name_neighbors(clusters, merges.nodes, links, n)
     heapify(heap, links, clusters.ranks, n)
 
     def advance(budget: int) -> int:
         nonlocal seconds
-        thin = int(_WORTH_A_THREAD_SECONDS / seconds) if threads.count > 1 else n
         before, start = int(batch.counts[_LOOK_UPS]), time.perf_counter()
-        status = _merge_on(
-            geometry,
-            clusters,
-            index,
-            threshold,
-            merges,
-            links,
-            heap,
-            batch,
-            thin,
-            threads.scratches[0],
-            budget,
-        )
+        longest = max(1, int(_LONG_SECONDS / seconds))
+        with threads.helping(crew) as scratch:
+            status = _merge_on(crew, longest, budget, scratch)
         looked_up = int(batch.counts[_LOOK_UPS]) - before
         if looked_up > 0:
             seconds = (time.perf_counter() - start) / looked_up
@@ -147,54 +154,54 @@ def greedy(
             heapify(heap, links, clusters.ranks, merges.alive[1])
 
 
+def _no_batch(n: int, capacity: int) -> Batch:
+    # Half of the spare slots are for copies, of all pairs but the first, half for unions.
+    copies = (capacity - n) // 2 // TILE * TILE
+    largest = 1 + copies // 2
+    return Batch(
+        pairs=np.empty((largest, 2), np.int64),
+        heights=np.empty(largest),
+        nearest=np.empty(largest),
+        queue=np.empty(max(n, 3 * largest), np.int64),
+        places=np.full(capacity, -1),
+        saved=np.array([capacity - copies]),
+        counts=np.zeros(4, np.int64),
+    )
+
+
 @kernel
-def _merge_on(
-    geometry,
-    clusters,
-    index,
-    threshold,
-    merges,
-    links,
-    heap,
-    batch,
-    thin,
-    scratch,
-    budget,
-):
-    """Batch after batch, as long as they are thin."""
+def _merge_on(crew, longest, budget, scratch):
+    """Batch after batch, as long as none has more look-ups than the longest."""
+    merges, batch = crew.merges, crew.batch
     if batch.counts[_OPEN]:
         batch.counts[_OPEN] = 0
-        _settle(geometry, clusters, index, threshold, merges, links, heap, batch, scratch)
+        _settle(crew, scratch)
     while budget > 0:
         room = batch.saved[0] - merges.alive[1]
-        if many_free(merges, rebuild_below(index)) or room < _batch_size(merges, batch):
+        if many_free(merges, rebuild_below(crew.index)) or room < _batch_size(merges, batch):
             return WANTS_REBUILD
-        _choose(clusters, threshold, merges, links, heap, batch)
+        _choose(crew)
         if batch.counts[_QUEUED] == 0:
             return FINISHED
-        _merge_pairs(geometry, clusters, index, merges, links, batch, scratch)
-        if batch.counts[_QUEUED] > thin:
+        _merge_pairs(crew, scratch)
+        if batch.counts[_QUEUED] > longest:
             batch.counts[_OPEN] = 1
             return WANTS_LOOK_UP
-        budget -= batch.counts[_QUEUED] * merges.alive[1] * clusters.means.shape[0]
+        budget -= batch.counts[_QUEUED] * merges.alive[1] * crew.clusters.means.shape[0]
         batch.counts[_LOOK_UPS] += batch.counts[_QUEUED]
-        _look_up(
-            geometry,
-            clusters,
-            index,
-            threshold,
-            links,
-            batch,
-            0,
-            batch.counts[_QUEUED],
-            scratch,
-        )
-        _settle(geometry, clusters, index, threshold, merges, links, heap, batch, scratch)
+        together(crew, _LOOK_UP, _n_pieces(crew), scratch)
+        _settle(crew, scratch)
     return OUT_OF_BUDGET
 
 
 @kernel
-def _choose(clusters, threshold, merges, links, heap, batch):
+def _n_pieces(crew):
+    """How many pieces the look-ups of a batch are cut into."""
+    return min(crew.batch.counts[_QUEUED], _PIECES * crew.team.size)
+
+
+@kernel
+def _choose(crew):
     """Take the next pairs from the heap, and the stale links among them and soon after.
 
     The first link that is stale, or will be once the pairs have merged, ends the pairs: it may
@@ -202,7 +209,14 @@ def _choose(clusters, threshold, merges, links, heap, batch):
     in advance, so that the next batch does not end as soon as it begins: without, batches
     were of one pair, and it took as many look-ups in all.
     """
-    ranks, nodes, queue = clusters.ranks, merges.nodes, batch.queue
+    threshold, merges, links, heap, batch = (
+        crew.threshold,
+        crew.merges,
+        crew.links,
+        crew.heap,
+        crew.batch,
+    )
+    ranks, nodes, queue = crew.clusters.ranks, merges.nodes, batch.queue
     pairs, most = 0, _batch_size(merges, batch)
     while heap.size[0] > 0 and pairs < most:
         i = heap.slots[0]
@@ -245,8 +259,10 @@ def _batch_size(merges, batch):
 
 
 @kernel
-def _merge_pairs(geometry, clusters, index, merges, links, batch, scratch):
+def _merge_pairs(crew, scratch):
     """Merge the pairs of the batch, keep copies of all but the first, and leave hints."""
+    geometry, clusters, index = crew.geometry, crew.clusters, crew.index
+    merges, links, batch = crew.merges, crew.links, crew.batch
     queue, saved = batch.queue, batch.saved[0] - 2
     pairs = batch.counts[_PAIRS]
     for p in range(pairs):
@@ -275,22 +291,11 @@ def _merge_pairs(geometry, clusters, index, merges, links, batch, scratch):
 
 
 @kernel
-def _look_up(geometry, clusters, index, threshold, links, batch, first, last, scratch):
+def _look_up(crew, first, last, scratch):
     """Look up a part of the queue, the unions also among the parts of the pairs after them."""
-    queue, values, saved = batch.queue, links.values, batch.saved[0]
-    find(
-        index,
-        geometry,
-        clusters,
-        queue,
-        first,
-        last,
-        True,
-        threshold,
-        values,
-        links.neighbors,
-        scratch,
-    )
+    geometry, clusters, batch = crew.geometry, crew.clusters, crew.batch
+    queue, values, saved = batch.queue, crew.links.values, batch.saved[0]
+    _find(crew, first, last, scratch)
     pairs = batch.counts[_PAIRS]
     for p in range(first, min(last, pairs)):
         nearest = values[queue[p]]
@@ -305,8 +310,28 @@ def _look_up(geometry, clusters, index, threshold, links, batch, first, last, sc
 
 
 @kernel
-def _settle(geometry, clusters, index, threshold, merges, links, heap, batch, scratch):
+def _find(crew, first, last, scratch):
+    """Look up a part of the queue among the clusters of the index."""
+    find(
+        crew.index,
+        crew.geometry,
+        crew.clusters,
+        crew.batch.queue,
+        first,
+        last,
+        True,
+        crew.threshold,
+        crew.links.values,
+        crew.links.neighbors,
+        scratch,
+    )
+
+
+@kernel
+def _settle(crew, scratch):
     """Record the pairs that hold, take back the others, and put all links into the heap."""
+    geometry, clusters, index = crew.geometry, crew.clusters, crew.index
+    merges, links, heap, batch = crew.merges, crew.links, crew.heap, crew.batch
     ranks, nodes, queue, saved = clusters.ranks, merges.nodes, batch.queue, batch.saved[0] - 2
     pairs, queued = batch.counts[_PAIRS], batch.counts[_QUEUED]
     holding, nearest = 0, np.inf
@@ -335,19 +360,7 @@ def _settle(geometry, clusters, index, threshold, merges, links, heap, batch, sc
         for q in range(queued):
             links.neighbors[queue[q]] = -1
         batch.counts[_LOOK_UPS] += queued
-        find_all(
-            index,
-            geometry,
-            clusters,
-            queue,
-            0,
-            queued,
-            True,
-            threshold,
-            links.values,
-            links.neighbors,
-            scratch,
-        )
+        _find(crew, 0, queued, scratch)
     for q in range(queued):
         i = queue[q]
         _link(clusters, nodes, links, i, links.values[i], links.neighbors[i])

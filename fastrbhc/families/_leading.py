@@ -38,7 +38,7 @@ LANES = 64
 
 _KEPT = 1e-8
 _DOUBT = 1e-4
-_LOG_OFF = 2e-9  # what quick_log may be off by
+LOG_OFF = 2e-9  # what quick_log may be off by
 
 _intrinsic: Any = intrinsic  # its own annotations are of the wrapped function
 
@@ -83,7 +83,7 @@ def distance_bounds(clusters, i, start, stop, scratch):
         distance = distance if distance > 0.0 else 0.0
         weight = w0 + w1
         ratio = w0 * w1 * distance / (weight * (spread0 + w1 * spreads[s]))
-        near, far = 2.0 * ratio / (2.0 + ratio), quick_log(1.0 + ratio) - _LOG_OFF
+        near, far = 2.0 * ratio / (2.0 + ratio), quick_log(1.0 + ratio) - LOG_OFF
         bounds[s] = (0.5 * ROUNDING) * weight * (near if near > far else far)
 
 
@@ -106,7 +106,7 @@ def tile_bounds(clusters, i, start, n_features, scratch):
         w1 = clusters.weights[start + s]
         weight = w0 + w1
         ratio = w0 * w1 * bounds[s] / (weight * (spread0 + w1 * spreads[0, s]))
-        near, far = 2.0 * ratio / (2.0 + ratio), quick_log(1.0 + ratio) - _LOG_OFF
+        near, far = 2.0 * ratio / (2.0 + ratio), quick_log(1.0 + ratio) - LOG_OFF
         bounds[s] = (0.5 * ROUNDING) * weight * (near if near > far else far)
 
 
@@ -177,7 +177,7 @@ def leading_bounds(ridge, clusters, i, slots, count, lanes, bounds):
         for s in range(n):
             w1 = lanes[others, s]
             form1 = 1.0 + w0 * w1 / lanes[weights, s] * lanes[form, s]
-            lanes[form, s] = quick_log(lanes[volume, s] * form1) - (_DOUBT + _LOG_OFF)
+            lanes[form, s] = quick_log(lanes[volume, s] * form1) - (_DOUBT + LOG_OFF)
         _take(outlines, size, 0.0, slots, first, n, begin, lanes, 0)
         for s in range(n):
             own = w0 * log_det0 + lanes[others, s] * lanes[0, s]

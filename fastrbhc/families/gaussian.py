@@ -19,11 +19,13 @@ from fastrbhc.families._cholesky import (
 from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._leading import (
     LANES,
+    LOG_OFF,
     distance_bounds,
     draw_outline,
     lanes_size,
     leading_bounds,
     outline_size,
+    quick_log,
     tile_bounds,
 )
 from fastrbhc.families._smoothing import Smoothing, shift
@@ -250,13 +252,18 @@ def _bound(n_features, cutoff, distance, w0, spread0, volume0, w1, spread1, volu
     share0, share1 = w0 / weight, w1 / weight
     largest = share0 * spread0 + share1 * spread1
     ratio = share0 * share1 * distance / largest
-    # log(1 + x) ≥ 2x/(2 + x) settles most pairs without a logarithm.
+    # log(1 + x) ≥ 2x/(2 + x) settles most boxes without a logarithm.
     quick = weight * ratio / (2.0 + ratio) * ROUNDING
     if quick > cutoff:
         return quick
-    parts = math.log1p(ratio)
     gap = min(volume1 - volume0, 600.0)  # before the exponential overflows
-    if gap != 0.0:
+    # The part of the shapes is at most gap²/8, as its second derivative is at most a quarter: it
+    # is worth its logarithms only where both parts together could pass the cutoff.
+    most_of_shapes = n_features * 0.125 * gap * gap
+    if 0.5 * weight * (ratio + most_of_shapes) <= cutoff:
+        return quick
+    parts = max(2.0 * ratio / (2.0 + ratio), quick_log(1.0 + ratio) - LOG_OFF)
+    if gap != 0.0 and 0.5 * weight * parts * ROUNDING <= cutoff:
         jensen = math.log1p(share1 * math.expm1(gap)) - share1 * gap
         doubt = 1e-12 * (abs(volume0) + abs(volume1)) + 4e-12 * n_features
         if jensen > doubt:
