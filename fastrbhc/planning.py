@@ -35,7 +35,7 @@ _WORTH_COMPILING = 5_000
 _WORTH_A_THREAD = 20_000_000
 # By levels on the kd-tree so many points: 20,000 × 2 took 32 ms on one thread and 36 ms on two.
 # Greedy goes by the clock.
-_WORTH_A_THREAD_BY_LEVELS = 50_000
+_WORTH_A_THREAD_BY_LEVELS = 5_000
 
 # Above so many pairs times columns, trees of some of the points are built first, to see how
 # long all of them will take.

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._jit import kernel
+from fastrbhc._team import Team, team_of, together
 from fastrbhc._threads import Threads
 from fastrbhc.agglomerators._merges import (
     Merges,
@@ -34,18 +35,36 @@ from fastrbhc.agglomerators._merges import (
 )
 from fastrbhc.dendrogram import in_order, subtree_maxima
 from fastrbhc.geometry import Clusters, merge
-from fastrbhc.neighbors._interface import find_all, merged, rebuild_below, refit, touch
+from fastrbhc.neighbors._interface import (
+    find,
+    merged,
+    rebuild_below,
+    refit,
+    refit_part,
+    refit_parts,
+    refit_rest,
+    touch,
+)
 
 # With so few clusters left, all the rest is one level.
 _LAST_LEVEL = 64
-# A round of fewer look-ups than this is over before a second thread wakes up.
-_THIN_ROUND = 400
+
+# A round that takes longer is shared by Python, which can be interrupted.
+_LONG_SECONDS = 0.1
 
 # Slots that one call looks through when a level starts.
 _STRETCH = 4096
 
-# What a kernel asks for when it returns.
-_LOOK_UP, _MERGE, _START, _REBUILD, _PAUSE, _DONE = 0, 1, 2, 3, 4, 5
+# Boxes are fitted again for each pair if there are few pairs, else for all that were touched: with
+# more than one pair for so many slots.
+_SLOTS_A_PAIR = 256
+
+# Pieces that a round is cut into, a thread, each of so many slots or pairs at least.
+_PIECES, _SMALLEST_PIECE = 4, 16
+
+# Kinds of work that are shared, and what a kernel asks for when it returns.
+_LOOK_UP, _MERGE, _REFIT, _START = 0, 1, 2, 3
+_REBUILD, _PAUSE, _DONE = 4, 5, 6
 
 
 class Watches(NamedTuple):
@@ -57,9 +76,33 @@ class Watches(NamedTuple):
     nexts: NDArray[np.int32]  # the next of those who watch the same
     queue: NDArray[np.int32]  # slots to be looked up
     found: NDArray[np.int32]  # slots that have been looked up; then pairs to be merged
-    counts: NDArray[np.int64]  # (2,), how many are in the queue, and how many were found
+    counts: NDArray[np.int64]  # (3,), how many are in the queue, were found, are to be merged
     shares: NDArray[np.int64]  # (…, 2), the same for every stretch of slots
     level: NDArray[np.float64]  # (1,)
+
+
+class Levels(NamedTuple):
+    """All that the algorithm works on; a crew, see `_team`."""
+
+    geometry: Any
+    clusters: Clusters
+    index: Any
+    threshold: float
+    merges: Merges
+    watches: Watches
+    team: Team
+
+    def work(crew, kind, piece, scratch):
+        if kind == _LOOK_UP:
+            first, last = _part(crew, crew.watches.counts[0], piece)
+            _look_up(crew, first, last, scratch)
+        elif kind == _MERGE:
+            first, last = _part(crew, crew.watches.counts[2], piece)
+            _merge_pairs(crew, first, last, scratch)
+        elif kind == _REFIT:
+            refit_part(crew.index, crew.geometry, crew.clusters, piece)
+        else:
+            _start_level(crew.watches, crew.merges.alive[1], piece, piece + 1)
 
 
 def levels(
@@ -73,60 +116,50 @@ def levels(
     """Merge reciprocal nearest neighbours by rising levels, up to the threshold."""
     merges = no_merges(clusters)
     n = int(merges.alive[0])
-    _merge_by_levels(geometry, clusters, index, threshold, threads, report, merges)
+    crew = Levels(
+        geometry,
+        clusters,
+        index,
+        threshold,
+        merges,
+        _no_watches(clusters.weights.size),
+        team_of(threads.count),
+    )
+    _merge_by_levels(crew, n, threads, report)
+    del crew  # memory: the watches are not needed any more
     return _by_level(merges, n)
 
 
-def _merge_by_levels(
-    geometry: Any,
-    clusters: Clusters,
-    index: Any,
-    threshold: float,
-    threads: Threads,
-    report: Callable[[str, int], None],
-    merges: Merges,
-) -> None:
-    n, capacity = int(merges.alive[0]), clusters.weights.size
-    watches = Watches(
+def _no_watches(capacity: int) -> Watches:
+    return Watches(
         keys=np.full(capacity, np.inf),
         neighbors=np.full(capacity, -1, np.int32),
         heads=np.full(capacity, -1, np.int32),
         nexts=np.full(capacity, -1, np.int32),
         queue=np.empty(capacity, np.int32),
         found=np.empty(capacity, np.int32),
-        counts=np.zeros(2, np.int64),
+        counts=np.zeros(3, np.int64),
         shares=np.zeros((-(-capacity // _STRETCH), 2), np.int64),
         level=np.full(1, -np.inf),
     )
+
+
+def _merge_by_levels(
+    crew: Levels, n: int, threads: Threads, report: Callable[[str, int], None]
+) -> None:
+    geometry, clusters, index, _, merges, watches, _ = crew
     seconds = {"look up": 1e-9 * n * clusters.means.shape[0], "merge": 1e-6}
 
     def look_up(first: int, last: int, scratch: Any) -> None:
-        queue, keys, neighbors = watches.queue, watches.keys, watches.neighbors
-        find_all(
-            index,
-            geometry,
-            clusters,
-            queue,
-            first,
-            last,
-            False,
-            threshold,
-            keys,
-            neighbors,
-            scratch,
-        )
+        _look_up(crew, first, last, scratch)
+
+    def merge_pairs(first: int, last: int, scratch: Any) -> None:
+        _merge_pairs(crew, first, last, scratch)
 
     def report_first(begun: int) -> None:
         if merges.made[0] == 0:
             report("neighbours", begun)
 
-    def start_level(first: int, last: int, scratch: Any) -> None:
-        _start_level(watches, int(merges.alive[1]), first, last)
-
-    def merge_pairs(first: int, last: int, scratch: Any) -> None:
-        _merge_pairs(geometry, clusters, index, merges, watches, first, last, scratch)
-
-    thin = _THIN_ROUND if threads.count > 1 else n + 1
     watches.queue[:n] = np.arange(n)
     watches.counts[0] = n
     status = _LOOK_UP
@@ -136,72 +169,99 @@ def _merge_by_levels(
             seconds["look up"] = threads.run(look_up, count, seconds["look up"], report_first)
             _enlist(watches)
         elif status == _MERGE:
-            pairs = _pair_up(merges, watches)
+            pairs = int(watches.counts[2])
             seconds["merge"] = threads.run(merge_pairs, pairs, seconds["merge"])
             made(merges, pairs)
+            watches.counts[2] = 0
             refit(index, geometry, clusters, threads)
-        elif status == _START:
-            used = int(merges.alive[1])
-            threads.run(start_level, -(-used // _STRETCH), 2e-8 * _STRETCH)
-            _close_ranks(watches, used)
         elif status == _REBUILD:
             used = int(merges.alive[1])
             slots = close_gaps(geometry, clusters, index, merges, threads)
             _carry(watches, slots, new_places(slots, used))
-        status = _go_on(
-            geometry, clusters, index, merges, watches, threshold, thin, threads.scratches[0]
-        )
+        longest_queue = int(_LONG_SECONDS / seconds["look up"])
+        longest_list = int(_LONG_SECONDS / seconds["merge"])
+        with threads.helping(crew) as scratch:
+            status = _go_on(crew, longest_queue, longest_list, scratch)
         if merges.made[0]:
             report("merging", int(merges.made[0]))
 
 
 @kernel
-def _go_on(geometry, clusters, index, merges, watches, threshold, thin, scratch):
-    """Round after round, as long as they are thin."""
+def _go_on(crew, longest_queue, longest_list, scratch):
+    """Round after round, as long as none is too long for a kernel."""
+    index, merges, watches = crew.index, crew.merges, crew.watches
     counts, level = watches.counts, watches.level
-    work = 0
-    while work < 100_000:
-        if counts[1] > thin:
+    budget = max(longest_queue, 1)
+    while budget > 0:
+        _pair_up(merges, watches)
+        if counts[2] > longest_list:
             return _MERGE
-        pairs = _pair_up(merges, watches)
-        _merge_pairs(geometry, clusters, index, merges, watches, 0, pairs, scratch)
-        made(merges, pairs)
-        for pair in range(pairs):
-            i = np.int64(watches.found[pair])
-            merged(index, geometry, clusters, i, np.int64(watches.nexts[i]))
-        if counts[0] == 0:
-            if merges.alive[0] < 2:
-                return _DONE
-            if many_free(merges, rebuild_below(index)):
-                return _REBUILD
-            level[0] = _next_level(watches.keys[: merges.alive[1]], threshold)
-            if np.isnan(level[0]):
-                return _DONE
-            if merges.alive[1] > thin * 100:
-                return _START
-            _start_level(watches, merges.alive[1], 0, -(-merges.alive[1] // _STRETCH))
-            _close_ranks(watches, merges.alive[1])
-            continue
+        if counts[2] > 0:
+            _merge_together(crew, scratch)
+        if merges.alive[0] < 2:
+            return _DONE
         if many_free(merges, rebuild_below(index)):
             return _REBUILD
-        if counts[0] > thin:
+        if counts[0] == 0:
+            level[0] = _next_level(watches.keys[: merges.alive[1]], crew.threshold)
+            if np.isnan(level[0]):
+                return _DONE
+            together(crew, _START, (merges.alive[1] + _STRETCH - 1) // _STRETCH, scratch)
+            _close_ranks(watches, merges.alive[1])
+            continue
+        if counts[0] > longest_queue:
             return _LOOK_UP
-        work += counts[0]
-        find_all(
-            index,
-            geometry,
-            clusters,
-            watches.queue,
-            0,
-            counts[0],
-            False,
-            threshold,
-            watches.keys,
-            watches.neighbors,
-            scratch,
-        )
+        budget -= counts[0]
+        together(crew, _LOOK_UP, _n_pieces(crew, counts[0]), scratch)
         _enlist(watches)
     return _PAUSE
+
+
+@kernel
+def _merge_together(crew, scratch):
+    """Merge the pairs of a round, and let the index know."""
+    index, watches, pairs = crew.index, crew.watches, crew.watches.counts[2]
+    together(crew, _MERGE, _n_pieces(crew, pairs), scratch)
+    made(crew.merges, pairs)
+    if pairs * _SLOTS_A_PAIR > crew.merges.alive[1]:
+        together(crew, _REFIT, refit_parts(index), scratch)
+        refit_rest(index, crew.geometry, crew.clusters)
+    else:
+        for pair in range(pairs):
+            i = np.int64(watches.found[pair])
+            merged(index, crew.geometry, crew.clusters, i, np.int64(watches.nexts[i]))
+    watches.counts[2] = 0
+
+
+@kernel
+def _n_pieces(crew, count):
+    """How many pieces so many slots or pairs are cut into."""
+    return min(1 + count // _SMALLEST_PIECE, _PIECES * crew.team.size)
+
+
+@kernel
+def _part(crew, count, piece):
+    """The first of a piece, and the first after it."""
+    pieces = _n_pieces(crew, count)
+    return piece * count // pieces, (piece + 1) * count // pieces
+
+
+@kernel
+def _look_up(crew, first, last, scratch):
+    """Look up a part of the queue."""
+    find(
+        crew.index,
+        crew.geometry,
+        crew.clusters,
+        crew.watches.queue,
+        first,
+        last,
+        False,
+        crew.threshold,
+        crew.watches.keys,
+        crew.watches.neighbors,
+        scratch,
+    )
 
 
 @kernel
@@ -310,19 +370,19 @@ def _pair_up(merges, watches):
         pairs += 1
         watches.queue[count] = i
         count += 1
-    watches.counts[0], watches.counts[1] = count, 0
-    return pairs
+    watches.counts[0], watches.counts[1], watches.counts[2] = count, 0, pairs
 
 
 @kernel
-def _merge_pairs(geometry, clusters, index, merges, watches, first, last, scratch):
+def _merge_pairs(crew, first, last, scratch):
     """Merge some of the pairs, which have no slot in common."""
+    merges, watches = crew.merges, crew.watches
     for pair in range(first, last):
         i = np.int64(watches.found[pair])
         j = np.int64(watches.nexts[i])
         record(merges, merges.made[0] + pair, i, j, i, watches.keys[i])
-        merge(geometry, clusters, i, j, scratch)
-        touch(index, i, j)
+        merge(crew.geometry, crew.clusters, i, j, scratch)
+        touch(crew.index, i, j)
 
 
 def _by_level(merges: Merges, n: int) -> Merges:

@@ -2,7 +2,7 @@
 
 A backend is a record of arrays with these methods. Clusters are named by their slot; of two at
 the same dissimilarity the one of smaller rank is nearer. All backends lead to the same tree, to
-the bit. All methods but ``refit`` and ``rebuild`` run inside kernels.
+the bit. All methods but ``rebuild`` run inside kernels.
 
 Greedy needs of each two clusters that one *watches* the other: that its link, the nearest cluster
 it knows of, is at most as far as the other one, or was when that one was alive. If every union
@@ -25,8 +25,9 @@ keeping the clusters in the order of their making.
     asks. The other algorithms leave it in slot i.
 ``merged(index, geometry, clusters, i, j)``
     Slot j has been merged into slot i.
-``touch(index, i, j)``, then ``refit(index, geometry, clusters, threads)``
-    The same for many pairs: ``touch`` may run on several threads, ``refit`` makes it good.
+``touch(index, i, j)``, then ``refit_part(index, geometry, clusters, part)`` for all parts, of which
+there are ``refit_parts(index)``, and last ``refit_rest(index, geometry, clusters)``
+    The same for many pairs. Pairs may be touched, and parts refitted, on several threads.
 ``relink(index, links, i)`` and ``relink_all(index, links)``
     Links have changed, for backends that prune reverse queries by the largest of them.
 ``rebuild(index, geometry, clusters, threads)``
@@ -38,7 +39,7 @@ keeping the clusters in the order of their making.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,8 +97,18 @@ def touch(index, i, j):
 
 
 @contract
-def refit(index, geometry, clusters, threads):
-    """Take note of all merges since the last time; see the module's documentation."""
+def refit_parts(index):
+    """How many parts there are to refit; see the module's documentation."""
+
+
+@contract
+def refit_part(index, geometry, clusters, part):
+    """Take note of the merges in one part; see the module's documentation."""
+
+
+@contract
+def refit_rest(index, geometry, clusters):
+    """Take note of what all parts have in common; see the module's documentation."""
 
 
 @contract
@@ -116,7 +127,33 @@ def comes_before(value0, rank0, value1, rank1):
     return value0 < value1 or (value0 == value1 and rank0 < rank1)
 
 
+def refit(index: Any, geometry: Any, clusters: Any, threads: Any) -> None:
+    """All parts and the rest, for as many slots as a kernel should not do in one go."""
+    parts = int(_count_parts(index))
+    if parts:
+        each = 1e-8 * clusters.weights.size / parts
+        threads.run(
+            lambda first, last, scratch: _refit_parts(index, geometry, clusters, first, last),
+            parts,
+            each,
+        )
+        _refit_rest(index, geometry, clusters)
+
+
+# Compiled: a contract called from Python would run as Python.
+
+
 @kernel
-def find_all(index, geometry, clusters, queue, start, stop, older, cutoff, values, slots, scratch):
-    """The same as ``find``, compiled: a contract called from Python would run as Python."""
-    find(index, geometry, clusters, queue, start, stop, older, cutoff, values, slots, scratch)
+def _count_parts(index):
+    return refit_parts(index)
+
+
+@kernel
+def _refit_parts(index, geometry, clusters, first, last):
+    for part in range(first, last):
+        refit_part(index, geometry, clusters, part)
+
+
+@kernel
+def _refit_rest(index, geometry, clusters):
+    refit_rest(index, geometry, clusters)

@@ -98,7 +98,13 @@ class Brute(NamedTuple):
     def touch(index, i, j):
         return
 
-    def refit(index, geometry, clusters, threads):
+    def refit_parts(index):
+        return 0
+
+    def refit_part(index, geometry, clusters, part):
+        return
+
+    def refit_rest(index, geometry, clusters):
         return
 
     def rebuild(index, geometry, clusters, threads):

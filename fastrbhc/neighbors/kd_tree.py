@@ -30,14 +30,14 @@ from fastrbhc.geometry import (
     tile_values,
 )
 from fastrbhc.neighbors._arrange import arrange, gather
-from fastrbhc.neighbors._interface import comes_before, nearest
+from fastrbhc.neighbors._interface import comes_before, nearest, refit, refit_parts
 
 # Boxes are fitted to the leading digits of means; the digits after them reach half a unit in the
 # last place further, and so do those of the query.
 _WIDENED = 2.0**-50
 
 # Subtrees that threads share among them.
-_SUBTREES = 16
+_SUBTREES = 64
 
 
 class KDTree(NamedTuple):
@@ -187,16 +187,15 @@ class KDTree(NamedTuple):
         index.touched[index.shape[1] + i // TILE] = True
         index.touched[index.shape[1] + j // TILE] = True
 
-    def refit(index, geometry, clusters, threads):
-        n_subtrees = min(_SUBTREES, int(index.shape[1]))
-        threads.run(
-            lambda first, last, scratch: _fit_touched(
-                index, geometry, clusters, n_subtrees, first, last
-            ),
-            n_subtrees,
-            int(index.shape[0]) * 1e-8 / n_subtrees,
-        )
-        _fit_top(index, geometry, clusters, n_subtrees)
+    def refit_parts(index):
+        return min(_SUBTREES, index.shape[1])
+
+    def refit_part(index, geometry, clusters, part):
+        _fit_touched(index, geometry, clusters, part)
+
+    def refit_rest(index, geometry, clusters):
+        for node in range(refit_parts(index) - 1, 0, -1):
+            _fit_node(index, geometry, clusters, node)
 
     def rebuild(index, geometry, clusters, threads):
         slots = np.flatnonzero(~np.isnan(clusters.weights[: index.shape[0]]))
@@ -204,7 +203,8 @@ class KDTree(NamedTuple):
         index.shape[1] = _leaves_for(slots.size)
         slots = arrange(clusters, slots, int(index.shape[1]) * TILE, threads)
         gather(clusters, slots, threads)
-        _fit_all(index, geometry, clusters, threads)
+        index.touched[: 2 * index.shape[1]] = True
+        refit(index, geometry, clusters, threads)
         return slots
 
     def rebuild_below(index):
@@ -236,6 +236,9 @@ def _fit_leaf(index, geometry, clusters, leaf):
     """Fit the box of a leaf to its slots; whether it changed."""
     boxes, n_features = index.boxes, n_columns(clusters)
     node, start = index.shape[1] + leaf, leaf * TILE
+    if start >= index.shape[0]:
+        _empty(index, geometry, clusters, node)
+        return True
     changed = False
     for k in range(n_features):
         low, high = np.inf, -np.inf
@@ -301,69 +304,32 @@ def _fit_above(index, geometry, clusters, leaf):
         node //= 2
 
 
-def _fit_all(index: KDTree, geometry: Any, clusters: Clusters, threads: Threads) -> None:
-    n_subtrees = min(_SUBTREES, int(index.shape[1]))
-    threads.run(
-        lambda first, last, scratch: _fit_subtrees(
-            index, geometry, clusters, n_subtrees, first, last
-        ),
-        n_subtrees,
-        int(index.shape[0]) * 1e-8 / n_subtrees,
-    )
-    _fit_top(index, geometry, clusters, n_subtrees)
-
-
 @kernel
-def _fit_subtrees(index, geometry, clusters, n_subtrees, first, last):
-    """Fit the subtrees whose roots are the nodes n_subtrees + first … n_subtrees + last − 1."""
-    n_leaves = index.shape[1]
-    used = (index.shape[0] + TILE - 1) // TILE
-    for subtree in range(first, last):
-        start, stop = subtree * n_leaves // n_subtrees, (subtree + 1) * n_leaves // n_subtrees
-        for leaf in range(start, stop):
-            if leaf < used:
-                _fit_leaf(index, geometry, clusters, leaf)
-            else:
-                _empty(index, geometry, clusters, n_leaves + leaf)
-        start, stop = (n_leaves + start) // 2, (n_leaves + stop) // 2
-        while start >= n_subtrees:
-            for node in range(start, stop):
-                _fit_node(index, geometry, clusters, node)
-            start, stop = start // 2, stop // 2
-
-
-@kernel
-def _fit_touched(index, geometry, clusters, n_subtrees, first, last):
-    """Fit what has been touched in the subtrees whose roots are from n_subtrees + first on."""
-    n_leaves, touched = index.shape[1], index.touched
-    for subtree in range(first, last):
-        start, stop = subtree * n_leaves // n_subtrees, (subtree + 1) * n_leaves // n_subtrees
-        for leaf in range(start, stop):
-            if touched[n_leaves + leaf]:
-                touched[n_leaves + leaf] = False
-                if _fit_leaf(index, geometry, clusters, leaf):
-                    touched[(n_leaves + leaf) // 2] = True
-        start, stop = (n_leaves + start) // 2, (n_leaves + stop) // 2
-        while start >= n_subtrees:
-            for node in range(start, stop):
-                if touched[node]:
-                    touched[node] = False
-                    if _fit_node(index, geometry, clusters, node):
-                        touched[node // 2] = True
-            start, stop = start // 2, stop // 2
+def _fit_touched(index, geometry, clusters, part):
+    """Fit what has been touched in one subtree: that of the node refit_parts + part."""
+    n_parts, n_leaves, touched = refit_parts(index), index.shape[1], index.touched
+    start, stop = part * n_leaves // n_parts, (part + 1) * n_leaves // n_parts
+    for leaf in range(start, stop):
+        if touched[n_leaves + leaf]:
+            touched[n_leaves + leaf] = False
+            if _fit_leaf(index, geometry, clusters, leaf):
+                touched[(n_leaves + leaf) // 2] = True
+    start, stop = (n_leaves + start) // 2, (n_leaves + stop) // 2
+    while start >= n_parts:
+        for node in range(start, stop):
+            if touched[node]:
+                touched[node] = False
+                if _fit_node(index, geometry, clusters, node):
+                    touched[node // 2] = True
+        start, stop = start // 2, stop // 2
 
 
 @kernel
 def _empty(index, geometry, clusters, node):
+    """The box of a leaf beyond the last slot."""
     weight = 2 * n_columns(clusters)
     for k in range(0, weight, 2):
         index.boxes[node, k], index.boxes[node, k + 1] = np.inf, -np.inf
     for k in range(weight + 1, weight + 1 + 2 * n_extents(geometry), 2):
         index.boxes[node, k], index.boxes[node, k + 1] = np.inf, -np.inf
     index.boxes[node, weight] = np.inf
-
-
-@kernel
-def _fit_top(index, geometry, clusters, n_subtrees):
-    for node in range(n_subtrees - 1, 0, -1):
-        _fit_node(index, geometry, clusters, node)
