@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._jit import kernel
+from fastrbhc._sorting import stable_order
 
 
 class Observations(NamedTuple):
@@ -39,6 +40,19 @@ def take(rows: Observations, which: NDArray[np.intp]) -> Observations:
         np.take(rows.means, which, axis=0),
         None if rows.residuals is None else np.take(rows.residuals, which, axis=0),
         None if rows.weights is None else rows.weights[which],
+    )
+
+
+def column_ranges(X: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The smallest and the largest value of each column.
+
+    NumPy reduces rows of few columns at a tenth of the speed of one column after the other.
+    """
+    if X.shape[1] > 16:
+        return X.min(axis=0), X.max(axis=0)
+    return (
+        np.array([column.min() for column in X.T]),
+        np.array([column.max() for column in X.T]),
     )
 
 
@@ -89,7 +103,7 @@ def _order_by_value(rows: Observations) -> tuple[NDArray[np.intp], NDArray[np.bo
     hashes = _hash_rows(rows)
     # Equal rows by weight, so that their sum does not depend on the order of the rows either.
     weights = () if rows.weights is None else (rows.weights,)
-    order = np.lexsort((*weights, hashes)) if weights else np.argsort(hashes)
+    order = np.lexsort((*weights, hashes)) if weights else stable_order(hashes)
     same = np.zeros(order.size, bool)
     same[1:] = hashes[order[1:]] == hashes[order[:-1]]
     candidates = np.flatnonzero(same)

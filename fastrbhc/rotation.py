@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fastrbhc._double_double import add, two_product, two_sum
 from fastrbhc._jit import kernel
-from fastrbhc.observations import Observations
+from fastrbhc.observations import Observations, column_ranges
 
 # Points come in no order: so many of them tell the axes as well as all.
 _SAMPLE = 10_000
@@ -39,7 +39,7 @@ def turned(geometry: Any, points: Observations) -> Observations:
 
 def along_principal_axes(points: Observations) -> Observations:
     """The same points about the middle of their range, the widest axis first."""
-    lowest, highest = points.means.min(axis=0), points.means.max(axis=0)
+    lowest, highest = column_ranges(points.means)
     middle, width = 0.5 * lowest + 0.5 * highest, float((highest - lowest).max())
     if not 0.0 < width < np.inf:
         return points

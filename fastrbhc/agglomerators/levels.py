@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._jit import kernel
+from fastrbhc._sorting import stable_order
 from fastrbhc._team import Team, team_of, together
 from fastrbhc._threads import Threads
 from fastrbhc.agglomerators._merges import (
@@ -394,7 +395,7 @@ def _by_level(merges: Merges, n: int) -> Merges:
     count = int(merges.made[0])
     children, heights = merges.children[:count], merges.heights[:count]
     levels = subtree_maxima(children, heights, n)
-    order = np.argsort(levels)
+    order = stable_order(levels)
     tied = levels[order[1:]] == levels[order[:-1]]
     if tied.any():
         places = np.flatnonzero(np.append(tied, False) | np.append(False, tied))

@@ -42,6 +42,7 @@ from fastrbhc.geometry import (
     suspects_one_by_one,
     with_centred_coarse,
 )
+from fastrbhc.observations import column_ranges
 
 # Up to so many columns the kd-tree is at work, which has little use for principal axes.
 _FEW_COLUMNS = 8
@@ -84,7 +85,8 @@ class Gaussian(NamedTuple):
             )
 
     def check_rows(self, X: NDArray[np.float64]) -> None:
-        widths = X.max(axis=0) - X.min(axis=0)
+        lowest, highest = column_ranges(X)
+        widths = highest - lowest
         column = int(np.argmax(widths))
         excess = (0.5 * widths[column]) ** 2 / self.smoothing
         if X.shape[1] > 1 and excess > _HOPELESS:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc.families._interface import Domain, family
+from fastrbhc.observations import column_ranges
 
 
 @family(
@@ -47,7 +48,8 @@ class SphericalGaussian(NamedTuple):
             raise ValueError(f"variance has to be positive and finite, got {self.variance}")
 
     def check_rows(self, X: NDArray[np.float64]) -> None:
-        width = float(np.max(X.max(axis=0) - X.min(axis=0)))
+        lowest, highest = column_ranges(X)
+        width = float(np.max(highest - lowest))
         if not 0.5 * width * (width / self.variance) < 1e245:  # times columns and weights
             raise ValueError(
                 f"a column {width:.3g} wide is too much for the variance {self.variance:g}: the "
