@@ -29,7 +29,12 @@ overload: Any = _overload
 
 # Named even where it is the default: what a function leaves open, Numba takes from the first
 # caller that is compiled, and exact values would depend on who asked for them first.
-_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": False}
+_OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": False,
+    "no_cfunc_wrapper": True,  # nobody calls kernels from C: a tenth of the time to compile
+}
 # Numba counts references to arrays, also to those in records: some twenty locked instructions each
 # way for every call that is not inlined, a quarter of the time of a tree with shapes. What is
 # called from the inside allocates nothing and keeps nothing, so there it is turned off; kernels

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.cluster.hierarchy import fcluster, ward
 from sklearn.metrics import adjusted_rand_score
 
 from fastrbhc.datasets import load_digit_counts
@@ -60,15 +61,17 @@ def run(output: str | Path = "fastrbhc-demo.png") -> None:
 
 
 def find() -> Findings:
-    """Cluster the digits: Poisson with the heuristic's λ, then Ward's method at the true number."""
+    """Cluster the digits: Poisson with the heuristic's λ, then Ward's method at the true number.
+
+    Ward's is SciPy's, as ours would have to be compiled first.
+    """
     X, y = load_digit_counts()
-    for family in ("poisson", "ward"):  # compile before the clock runs
-        RBHC(family, n_clusters_guess=_GUESS, random_state=0).fit(X[:50])
+    RBHC("poisson", n_clusters_guess=_GUESS, random_state=0).fit(X[:50])  # compile first
     start = time.perf_counter()
     model = RBHC("poisson", n_clusters_guess=_GUESS, random_state=0, compute_full_tree=True).fit(X)
     seconds = time.perf_counter() - start
     start = time.perf_counter()
-    ward = RBHC("ward", n_clusters=10).fit(X)
+    ward_labels = fcluster(ward(X.astype(np.float64)), 10, "maxclust")
     ward_seconds = time.perf_counter() - start
     tree = model.dendrogram_
     others = [kmeans_threshold(X, "poisson", _GUESS, random_state=seed) for seed in _OTHER_SEEDS]
@@ -80,7 +83,7 @@ def find() -> Findings:
         float(adjusted_rand_score(y, model.labels_)),
         [int(tree.cut(threshold).max()) + 1 for threshold in others],
         float(adjusted_rand_score(y, tree.cut(n_clusters=10))),
-        float(adjusted_rand_score(y, ward.labels_)),
+        float(adjusted_rand_score(y, ward_labels)),
         ward_seconds,
     )
 
@@ -117,7 +120,7 @@ def report(findings: Findings) -> str:
             "",
             "when told that there are 10 clusters:",
             f"  poisson  adjusted Rand index {findings.score_at_ten:.3f}, a cut of the same tree",
-            f"  ward     adjusted Rand index {findings.ward_score:.3f}, "
+            f"  ward     adjusted Rand index {findings.ward_score:.3f}, by SciPy in "
             f"{findings.ward_seconds:.2f} s",
         ]
     )

@@ -45,8 +45,8 @@ Three more are asked for outside the agglomerators: ``refresh(geometry, clusters
 recomputes what is cached from the moments; ``sizes(n_features)``, plain Python, tells what a
 cluster stores beside its mean; and ``with_coarse(clusters)``, plain Python too, returns the
 clusters with their coarse means filled in, or with none if they would be of no use.
-There are three geometries: `Quadratic` here, `Separable` and the full-covariance one beside
-its family.
+There are three geometries: `Quadratic`, `Separable` and the full-covariance one beside its
+family.
 """
 
 from __future__ import annotations
@@ -57,17 +57,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._double_double import weighted_mean
-from fastrbhc._jit import contract, fused_kernel, inlined_contract, kernel, length
-from fastrbhc._screen import (
-    FOUR,
-    STRIP,
-    aims_shape,
-    fill_tile,
-    screen,
-    set_limit,
-    take_aim,
-    tile_shape,
-)
+from fastrbhc._jit import contract, inlined_contract, kernel, length
+from fastrbhc._screen import FOUR, STRIP, aims_shape, tile_shape
 
 # Covers the rounding of a bound and of the value it bounds, for millions of columns;
 # it lets through one pair in a billion that the exact bound would have stopped.
@@ -86,9 +77,6 @@ BLOCK = 256
 
 # Queries that look at a block together, while it is in the cache.
 GROUP = 64
-
-# With more suspects in a block than this, a closer look at all of its slots is worth its while.
-_MANY_SUSPECTS = 8
 
 
 class Clusters(NamedTuple):
@@ -212,18 +200,8 @@ def difference(clusters, i, j, k):
 
 
 @kernel
-def merge_means(clusters, i, j):
-    """Weight, mean, coarse mean and rank of the union into slot i; slot j becomes free."""
-    merge_exact_means(clusters, i, j)
-    per_radius = 1.0 / clusters.radius[0]
-    for k in range(clusters.coarse.shape[0]):
-        place = (clusters.means[k, i] - clusters.centre[k]) + clusters.residuals[k, i]
-        clusters.coarse[k, i] = place * per_radius
-
-
-@kernel
 def merge_exact_means(clusters, i, j):
-    """The same, but for the coarse mean, which is left as it was."""
+    """Weight, mean and rank of the union into slot i; slot j becomes free."""
     means, residuals = clusters.means, clusters.residuals
     w0, w1 = clusters.weights[i], clusters.weights[j]
     for k in range(n_columns(clusters)):
@@ -290,192 +268,6 @@ def suspects_one_by_one(geometry, clusters, queue, first, last, start, stop, cut
         for c in range(more):
             scratch.suspects[count + c] = (q - first) * BLOCK + scratch.slots[c] - start
         count += more
-    return count
-
-
-class Quadratic(NamedTuple):
-    """d = n₀n₁/(n₀+n₁) · curvature/2 · ‖t₀ − t₁‖², for φ with a constant second derivative."""
-
-    half_curvature: float
-
-    def dissimilarity(geometry, clusters, i, j, cutoff, scratch):
-        w0, w1 = clusters.weights[i], clusters.weights[j]
-        total = 0.0
-        for k in range(n_columns(clusters)):
-            step = difference(clusters, i, j, k)
-            total += step * step
-        return total * (w0 * w1 / (w0 + w1)) * geometry.half_curvature
-
-    def lower_bounds(geometry, clusters, i, start, stop, scratch):
-        factor, slack = coarse_distances(clusters, i, start, stop, scratch.coarse)
-        distances, bounds = scratch.coarse, scratch.bounds
-        weight, weights = clusters.weights[i], clusters.weights[start:stop]
-        constant = geometry.half_curvature * ROUNDING
-        for s in range(stop - start):
-            share = weight * weights[s] / (weight + weights[s])
-            bounds[s] = (distances[s] * factor - slack) * share * constant
-
-    def candidates(geometry, clusters, i, start, stop, cutoff, scratch):
-        # The bound above, D·w₀w₁/(w₀+w₁) ≤ c, without its division: w₁(D·w₀ − c) ≤ c·w₀.
-        factor, slack = coarse_distances(clusters, i, start, stop, scratch.coarse)
-        distances, size = scratch.coarse, stop - start
-        weight, weights = clusters.weights[i], clusters.weights[start:stop]
-        limit = cutoff / (geometry.half_curvature * ROUNDING * ROUNDING)
-        if limit == np.inf:
-            limit = 1e300
-        factor *= weight
-        rest, right = slack * weight + limit, limit * weight
-        found = np.int64(0)
-        for s in range(size):
-            found |= np.int64((distances[s] * factor - rest) * weights[s] <= right)
-        count = 0
-        if found:
-            for s in range(size):
-                if (distances[s] * factor - rest) * weights[s] <= right:
-                    scratch.slots[count] = start + s
-                    count += 1
-        return count
-
-    def aim(geometry, clusters, queue, first, last, scratch):
-        take_aim(clusters.coarse, clusters.weights, queue, first, last, scratch.aims)
-
-    def suspects(geometry, clusters, queue, first, last, start, stop, cutoffs, scratch):
-        per_cutoff, slack = coarse_scale(clusters, geometry.half_curvature)
-        for q in range(first, last):
-            # The term beside the cutoff is for values so small that digits are missing.
-            cutoff = cutoffs[np.int64(queue[q])] + 1e-290 * (1.0 + geometry.half_curvature)
-            set_limit(scratch.aims, q - first, cutoff * per_cutoff, slack)
-        fill_tile(clusters.coarse, clusters.weights, start, stop, scratch.tile)
-        screen(scratch.tile, stop - start, scratch.aims, last - first, scratch.bits)
-        count = 0
-        for q in range(last - first):
-            more = _unpack(scratch.bits, q, stop - start, scratch.suspects[count:])
-            # Where the scale is NaN, double precision has no digits to spare either.
-            if more > _MANY_SUSPECTS and not np.isnan(per_cutoff):
-                i = np.int64(queue[first + q])
-                more = candidates(geometry, clusters, i, start, stop, cutoffs[i], scratch)
-                for c in range(more):
-                    scratch.suspects[count + c] = q * BLOCK + scratch.slots[c] - start
-            count += more
-        return count
-
-    def tile_values(geometry, clusters, i, start, cutoff, scratch):
-        n_features = n_columns(clusters)
-        weight = clusters.weights[i]
-        for s in range(start, start + TILE):
-            total = 0.0
-            for k in range(n_features):
-                step = difference(clusters, i, s, k)
-                total += step * step
-            other = clusters.weights[s]
-            share = weight * other / (weight + other)
-            scratch.bounds[s - start] = total * share * geometry.half_curvature
-
-    def n_extents(geometry):
-        return 0
-
-    def extent(geometry, clusters, i, e):
-        return 0.0
-
-    def box_bound(geometry, clusters, i, boxes, node, cutoff):
-        n_features = n_columns(clusters)
-        total = 0.0
-        for k in range(n_features):
-            mean = clusters.means[k, i]
-            gap = max(max(boxes[node, 2 * k] - mean, mean - boxes[node, 2 * k + 1]), 0.0)
-            total += gap * gap
-        w0, w1 = clusters.weights[i], boxes[node, 2 * n_features]
-        if w1 == np.inf:
-            return np.nan
-        return total * (w0 * w1 / (w0 + w1)) * (geometry.half_curvature * ROUNDING)
-
-    def merge(geometry, clusters, i, j, scratch):
-        merge_means(clusters, i, j)
-
-    def refresh(geometry, clusters, i, scratch):
-        return
-
-    def with_coarse(self, clusters: Clusters) -> Clusters:
-        return with_centred_coarse(clusters)
-
-    def sizes(self, n_features: int) -> Sizes:
-        return Sizes(coarse=True)
-
-
-def with_centred_coarse(clusters: Clusters) -> Clusters:
-    """Coarse means (means − centre) / radius; unions of clusters never leave this frame."""
-    for k in range(clusters.coarse.shape[0]):
-        places = (clusters.means[k] - clusters.centre[k]) + clusters.residuals[k]
-        clusters.coarse[k] = places / clusters.radius[0]
-    return clusters
-
-
-@fused_kernel
-def coarse_distances(clusters, i, start, stop, distances):
-    """Single-precision distances from slot i to a run of slots, and what they are worth.
-
-    Returns (factor, slack) such that factor·distances[s] − slack ≤ ‖t_s − t_i‖².
-
-    Coarse means lie in [−1, 1], each within 2⁻²⁴ of its true place, so two of them differ from
-    the true difference by a vector of length at most e = 2⁻²³√d. With a the coarse distance,
-    (a − e)² ≥ (1−θ)a² − (1/θ − 1)e² for every θ in (0, 1). θ also pays for the rounding of the
-    sum of d squares, at most (d+2)·2⁻²⁴ of it; e is taken twice as large for its own rounding.
-    """
-    size = stop - start
-    n_columns = clusters.coarse.shape[0]
-    for s in range(size):
-        distances[s] = np.float32(0.0)
-    # Four columns at a time, for less traffic on `distances`.
-    whole = n_columns - n_columns % 4
-    for k in range(0, whole, 4):
-        mean0, mean1 = clusters.coarse[k, i], clusters.coarse[k + 1, i]
-        mean2, mean3 = clusters.coarse[k + 2, i], clusters.coarse[k + 3, i]
-        means0, means1 = clusters.coarse[k, start:stop], clusters.coarse[k + 1, start:stop]
-        means2, means3 = clusters.coarse[k + 2, start:stop], clusters.coarse[k + 3, start:stop]
-        for s in range(size):
-            step0, step1 = means0[s] - mean0, means1[s] - mean1
-            step2, step3 = means2[s] - mean2, means3[s] - mean3
-            distances[s] += (step0 * step0 + step1 * step1) + (step2 * step2 + step3 * step3)
-    for k in range(whole, n_columns):
-        mean = clusters.coarse[k, i]
-        means = clusters.coarse[k, start:stop]
-        for s in range(size):
-            step = means[s] - mean
-            distances[s] += step * step
-    square = clusters.radius[0] * clusters.radius[0]
-    theta = 1e-3 + n_columns * 2.0**-23
-    return (1.0 - theta) * square, 4.0 * n_columns * 2.0**-46 / theta * square
-
-
-@kernel
-def coarse_scale(clusters, half_curvature):
-    """(scale, slack) for `set_limit`: half a cutoff of d on coarse means is the scale times it.
-
-    As `coarse_distances` says, ‖t_s − t_i‖² in units of the radius is at least
-    (1−θ)a² − e²/θ, a being the distance of the coarse means; here θ pays for nothing else. So
-    d ≤ c only if a²/2 ≤ scale·c·(1/n₀ + 1/n₁) + slack, with room for the rounding of d.
-    Where squares are near the ends of double precision the scale is NaN, and all pairs pass.
-    """
-    theta = 1e-4
-    radius = clusters.radius[0]
-    scale = 1.0 / (2.0 * (1.0 - theta) * ROUNDING * half_curvature * radius * radius)
-    if not (1e-120 < radius < 1e120 and 1e-280 < scale < 1e280):
-        scale = np.nan
-    return scale, clusters.coarse.shape[0] * 2.0**-44 / (theta * (1.0 - theta))
-
-
-@kernel
-def _unpack(bits, query, size, pairs):
-    """Write the pairs of one query to a list; returns how many there are."""
-    four, shift = query // FOUR, query % FOUR * STRIP
-    count = 0
-    for strip in range((size + STRIP - 1) // STRIP):
-        near = (bits[four, strip] >> shift) & ((1 << STRIP) - 1)
-        if near:
-            for s in range(STRIP):
-                if (near >> s) & 1:
-                    pairs[count] = query * BLOCK + strip * STRIP + s
-                    count += 1
     return count
 
 

@@ -31,7 +31,6 @@ from fastrbhc.geometry import (
     ROUNDING,
     TILE,
     Clusters,
-    Quadratic,
     Sizes,
     candidates_by_bounds,
     difference,
@@ -40,6 +39,7 @@ from fastrbhc.geometry import (
     n_columns,
     suspects_one_by_one,
 )
+from fastrbhc.quadratic import Quadratic
 
 # Coarse values lie between these, so that products of six of them keep all their digits.
 _LOW, _HIGH = 2.0**-20, 2.0**30

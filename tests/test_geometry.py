@@ -11,7 +11,6 @@ from fastrbhc import families, statistics
 from fastrbhc._jit import kernel
 from fastrbhc.geometry import (
     BLOCK,
-    Quadratic,
     candidates,
     difference,
     dissimilarity,
@@ -20,6 +19,7 @@ from fastrbhc.geometry import (
     new_scratch,
 )
 from fastrbhc.observations import Observations, weighted
+from fastrbhc.quadratic import Quadratic
 from fastrbhc.separable import Separable
 
 NAMES = ["spherical_gaussian", "gaussian", "poisson", "multinomial", "bernoulli", "exponential"]

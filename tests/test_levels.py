@@ -204,8 +204,8 @@ def short_work_on_threads(monkeypatch):
 @pytest.mark.fast
 @every_backend
 @every_family
-@pytest.mark.parametrize("thin", [0, 4, 30])
-def test_thin_and_thick_rounds(monkeypatch, short_work_on_threads, family, neighbors, thin):
+@pytest.mark.parametrize("longest", [0.0, 1e-4, 10.0])
+def test_short_and_long_rounds(monkeypatch, short_work_on_threads, family, neighbors, longest):
     data = [
         continuous_rows(family, 60, 2, seed=7),
         full_grid(family, 8),
@@ -219,21 +219,23 @@ def test_thin_and_thick_rounds(monkeypatch, short_work_on_threads, family, neigh
         return asked[-1]
 
     monkeypatch.setattr(levels_module, "_go_on", note_what_is_asked)
-    monkeypatch.setattr(levels_module, "_THIN_ROUND", thin)
+    monkeypatch.setattr(levels_module, "_LONG_SECONDS", longest)
     for X, reference in zip(data, references, strict=True):
         for n_jobs in (2, 3):
             computed = by_levels(X, family, neighbors=neighbors, n_jobs=n_jobs)
             assert same_tree(computed, reference)
-    if thin == 0:  # nothing was left to the kernel of thin rounds
-        assert {levels_module._MERGE, levels_module._LOOK_UP, levels_module._START} <= {*asked}
+    if longest == 0.0:  # no round was short enough for the kernel
+        assert {levels_module._MERGE, levels_module._LOOK_UP} <= {*asked}
+    if longest == 10.0:
+        assert {*asked} <= {levels_module._REBUILD, levels_module._PAUSE, levels_module._DONE}
 
 
 @every_family
-def test_thick_rounds_on_more_rows(monkeypatch, family):
+def test_long_rounds_on_more_rows(monkeypatch, family):
     for X in (continuous_rows(family, 6_000, 2, seed=8), full_grid(family, 60)):
         reference = by_levels(X, family, n_jobs=1)
-        for thin in (0, 4):
-            monkeypatch.setattr(levels_module, "_THIN_ROUND", thin)
+        for longest in (0.0, 1e-5, 10.0):
+            monkeypatch.setattr(levels_module, "_LONG_SECONDS", longest)
             for neighbors in ("brute", "kd_tree"):
                 computed = by_levels(X, family, neighbors=neighbors, n_jobs=2)
                 assert same_tree(computed, reference)

@@ -226,8 +226,6 @@ def test_runs_repeat_to_the_bit(family, algorithm):
 @pytest.mark.parametrize("neighbors", ["brute", "kd_tree"])
 def test_number_of_threads_does_not_matter(monkeypatch, family, rows, n, neighbors):
     monkeypatch.setattr(planning, "_WORTH_A_THREAD_BY_LEVELS", 0)
-    for module in ("fastrbhc._threads", "fastrbhc.agglomerators.greedy"):
-        monkeypatch.setattr(importlib.import_module(module), "_WORTH_A_THREAD_SECONDS", 0.0)
     X = rows(family, n, 6, 10)
     assert len(np.unique(X, axis=0)) ** 2 * 6 >= planning._WORTH_A_THREAD
     threads = numba.get_num_threads()
@@ -235,6 +233,12 @@ def test_number_of_threads_does_not_matter(monkeypatch, family, rows, n, neighbo
     for n_jobs in (2, 3):
         computed = linkage(X, family, neighbors=neighbors, n_jobs=n_jobs)
         assert same_tree(computed, reference)
+    # All that takes time is shared by Python, instead of by kernels among each other.
+    monkeypatch.setattr(importlib.import_module("fastrbhc._threads"), "_WORTH_A_THREAD_SECONDS", 0)
+    for name in ("greedy", "levels"):
+        module = importlib.import_module(f"fastrbhc.agglomerators.{name}")
+        monkeypatch.setattr(module, "_LONG_SECONDS", 0.0)
+    assert same_tree(linkage(X, family, neighbors=neighbors, n_jobs=2), reference)
     assert numba.get_num_threads() == threads
 
 

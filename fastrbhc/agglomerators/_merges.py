@@ -21,6 +21,9 @@ FINISHED, OUT_OF_BUDGET, WANTS_REBUILD, WANTS_LOOK_UP = 0, 1, 2, 3
 # and the progress bar are answered well within half a second.
 _PORTION_SECONDS = 0.1
 
+# Some sixty slots are looked through in less time than Python takes to move them.
+_FEW_SLOTS = 64
+
 
 class Merges(NamedTuple):
     """Merges in the order they were made. Nodes: leaves 0…n−1, the i-th merge makes n+i."""
@@ -64,8 +67,11 @@ def made(merges, count):
 
 @kernel
 def many_free(merges, share):
-    """Whether less than that share of the slots holds a cluster: it is time to close the gaps."""
-    return merges.alive[0] < share * merges.alive[1]
+    """Whether less than that share of the slots holds a cluster: it is time to close the gaps.
+
+    Not with so few slots that looking at the free ones is quicker than moving the others.
+    """
+    return merges.alive[1] > _FEW_SLOTS and merges.alive[0] < share * merges.alive[1]
 
 
 def close_gaps(

@@ -91,7 +91,8 @@ class Greedy(NamedTuple):
     team: Team
 
     def work(crew, kind, piece, scratch):
-        queued, pieces = crew.batch.counts[_QUEUED], _n_pieces(crew)
+        queued = crew.batch.counts[_QUEUED]
+        pieces = _n_pieces(queued, crew.team.size)
         _look_up(crew, piece * queued // pieces, (piece + 1) * queued // pieces, scratch)
 
 
@@ -189,15 +190,17 @@ def _merge_on(crew, longest, budget, scratch):
             return WANTS_LOOK_UP
         budget -= batch.counts[_QUEUED] * merges.alive[1] * crew.clusters.means.shape[0]
         batch.counts[_LOOK_UPS] += batch.counts[_QUEUED]
-        together(crew, _LOOK_UP, _n_pieces(crew), scratch)
+        together(
+            crew, np.int64(_LOOK_UP), _n_pieces(batch.counts[_QUEUED], crew.team.size), scratch
+        )
         _settle(crew, scratch)
     return OUT_OF_BUDGET
 
 
 @kernel
-def _n_pieces(crew):
+def _n_pieces(queued, n_threads):
     """How many pieces the look-ups of a batch are cut into."""
-    return min(crew.batch.counts[_QUEUED], _PIECES * crew.team.size)
+    return min(queued, _PIECES * n_threads)
 
 
 @kernel
@@ -360,7 +363,7 @@ def _settle(crew, scratch):
         for q in range(queued):
             links.neighbors[queue[q]] = -1
         batch.counts[_LOOK_UPS] += queued
-        _find(crew, 0, queued, scratch)
+        _find(crew, np.int64(0), queued, scratch)
     for q in range(queued):
         i = queue[q]
         _link(clusters, nodes, links, i, links.values[i], links.neighbors[i])

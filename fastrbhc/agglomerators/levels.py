@@ -95,10 +95,10 @@ class Levels(NamedTuple):
 
     def work(crew, kind, piece, scratch):
         if kind == _LOOK_UP:
-            first, last = _part(crew, crew.watches.counts[0], piece)
+            first, last = _part(crew.watches.counts[0], piece, crew.team.size)
             _look_up(crew, first, last, scratch)
         elif kind == _MERGE:
-            first, last = _part(crew, crew.watches.counts[2], piece)
+            first, last = _part(crew.watches.counts[2], piece, crew.team.size)
             _merge_pairs(crew, first, last, scratch)
         elif kind == _REFIT:
             refit_part(crew.index, crew.geometry, crew.clusters, piece)
@@ -207,13 +207,13 @@ def _go_on(crew, longest_queue, longest_list, scratch):
             level[0] = _next_level(watches.keys[: merges.alive[1]], crew.threshold)
             if np.isnan(level[0]):
                 return _DONE
-            together(crew, _START, (merges.alive[1] + _STRETCH - 1) // _STRETCH, scratch)
+            together(crew, np.int64(_START), (merges.alive[1] + _STRETCH - 1) // _STRETCH, scratch)
             _close_ranks(watches, merges.alive[1])
             continue
         if counts[0] > longest_queue:
             return _LOOK_UP
         budget -= counts[0]
-        together(crew, _LOOK_UP, _n_pieces(crew, counts[0]), scratch)
+        together(crew, np.int64(_LOOK_UP), _n_pieces(counts[0], crew.team.size), scratch)
         _enlist(watches)
     return _PAUSE
 
@@ -222,10 +222,10 @@ def _go_on(crew, longest_queue, longest_list, scratch):
 def _merge_together(crew, scratch):
     """Merge the pairs of a round, and let the index know."""
     index, watches, pairs = crew.index, crew.watches, crew.watches.counts[2]
-    together(crew, _MERGE, _n_pieces(crew, pairs), scratch)
+    together(crew, np.int64(_MERGE), _n_pieces(pairs, crew.team.size), scratch)
     made(crew.merges, pairs)
     if pairs * _SLOTS_A_PAIR > crew.merges.alive[1]:
-        together(crew, _REFIT, refit_parts(index), scratch)
+        together(crew, np.int64(_REFIT), np.int64(refit_parts(index)), scratch)
         refit_rest(index, crew.geometry, crew.clusters)
     else:
         for pair in range(pairs):
@@ -235,15 +235,15 @@ def _merge_together(crew, scratch):
 
 
 @kernel
-def _n_pieces(crew, count):
+def _n_pieces(count, n_threads):
     """How many pieces so many slots or pairs are cut into."""
-    return min(1 + count // _SMALLEST_PIECE, _PIECES * crew.team.size)
+    return min(1 + count // _SMALLEST_PIECE, _PIECES * n_threads)
 
 
 @kernel
-def _part(crew, count, piece):
+def _part(count, piece, n_threads):
     """The first of a piece, and the first after it."""
-    pieces = _n_pieces(crew, count)
+    pieces = _n_pieces(count, n_threads)
     return piece * count // pieces, (piece + 1) * count // pieces
 
 
@@ -428,17 +428,16 @@ def _depths_and_ranks(children, n):
 
 def _carry(watches: Watches, slots: NDArray[np.int64], places: NDArray[np.int64]) -> None:
     """Move the watches along with their clusters."""
-    _carry_watches(watches, slots, places)
-    watches.keys[slots.size :] = np.inf
+    n = slots.size
+    for values in (watches.keys, watches.neighbors, watches.heads, watches.nexts):
+        values[:n] = np.take(values, slots)
+    _name_anew(watches, n, places)
+    watches.keys[n:] = np.inf
 
 
 @kernel
-def _carry_watches(watches, slots, places):
-    n = slots.size
-    watches.keys[:n] = watches.keys[slots]
-    watches.neighbors[:n] = watches.neighbors[slots]
-    watches.heads[:n] = watches.heads[slots]
-    watches.nexts[:n] = watches.nexts[slots]
+def _name_anew(watches, n, places):
+    """Name neighbours and lists by the places that they have moved to."""
     for x in range(n):
         y = watches.neighbors[x]
         # A slot that was only likely near may be gone, and places is −1 there.

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastrbhc._coarse import merge_means, with_centred_coarse
 from fastrbhc._jit import kernel
 from fastrbhc.families._cholesky import (
     PANEL,
@@ -36,11 +37,9 @@ from fastrbhc.geometry import (
     Sizes,
     difference,
     dissimilarity,
-    merge_means,
     n_columns,
     refresh,
     suspects_one_by_one,
-    with_centred_coarse,
 )
 from fastrbhc.observations import column_ranges
 

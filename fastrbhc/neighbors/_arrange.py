@@ -64,16 +64,34 @@ def gather(clusters: Clusters, slots: NDArray[np.int64], threads: Threads) -> No
 
     def move(first: int, last: int, scratch: object) -> None:
         for values in columns[first:last]:
-            _gather(values, slots)
+            (_gather if values.ndim == 1 else _gather_rows)(values, slots)
 
     threads.run(move, len(columns), 1e-8 * count)
     clusters.weights[count:used] = np.nan
     clusters.means[:, count:used] = np.nan
 
 
+# Loops, as indexing by arrays takes seconds to compile.
+
+
 @kernel
 def _gather(values, slots):
-    values[: slots.size] = values[slots]
+    gathered = np.empty(slots.size, values.dtype)
+    for i in range(slots.size):
+        gathered[i] = values[slots[i]]
+    for i in range(slots.size):
+        values[i] = gathered[i]
+
+
+@kernel
+def _gather_rows(values, slots):
+    gathered = np.empty((slots.size, values.shape[1]), values.dtype)
+    for i in range(slots.size):
+        for k in range(values.shape[1]):
+            gathered[i, k] = values[slots[i], k]
+    for i in range(slots.size):
+        for k in range(values.shape[1]):
+            values[i, k] = gathered[i, k]
 
 
 @kernel
