@@ -415,7 +415,7 @@ class ExponentialLoss(NamedTuple):
 
     rate: float = 1.0
 
-    def divergence(family, value, mean, step):  # noqa: N805
+    def divergence(family, value, mean, step):
         stretched = family.rate * step
         return math.exp(family.rate * mean) * (math.expm1(stretched) - stretched)
 
@@ -464,7 +464,7 @@ class Allocating(NamedTuple):
 
     rate: float = 1.0
 
-    def divergence(family, value, mean, step):  # noqa: N805
+    def divergence(family, value, mean, step):
         steps = np.zeros(2)
         steps[1] = step
         return (steps * steps).sum()
@@ -501,7 +501,7 @@ def test_a_declaration_that_misses_its_method(separable, method):
 class WithoutDomain(NamedTuple):
     rate: float = 1.0
 
-    def divergence(family, value, mean, step):  # noqa: N805
+    def divergence(family, value, mean, step):
         return step * step
 
 

@@ -197,7 +197,7 @@ def own_family():
         domain=families.Domain(lower=0.0, includes_lower=False),
     )
     class TimesOfArrival(NamedTuple):
-        def divergence(family, value, mean, step):  # noqa: N805
+        def divergence(family, value, mean, step):
             return (step / mean) ** 2 / (2.0 * value)
 
     yield TimesOfArrival()
