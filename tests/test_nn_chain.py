@@ -9,6 +9,7 @@ from certificates import certify_nn_chain
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import FAMILIES, REDUCIBLE, continuous, continuous_rows, data_sets, tied_data_sets
+from trees import same_tree
 
 from fastrbhc import linkage
 from fastrbhc.dendrogram import dendrogram_of_merges
@@ -63,6 +64,16 @@ def test_equals_the_textbook_chain_where_reducible(family):
         computed = linkage(X, family, algorithm="nn_chain", threshold=threshold)
         np.testing.assert_array_equal(computed.merges, reference.merges)
         np.testing.assert_allclose(computed.heights, reference.heights, rtol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-121, 1e-60, 1e60, 1e119])
+def test_scans_lose_no_pair_at_the_ends_of_double_precision(scale):
+    rng = np.random.default_rng(4)
+    for _ in range(5):
+        X, weights = rng.normal(size=(60, 2)) * scale, 10.0 ** rng.uniform(-49, 49, size=60)
+        options = {"algorithm": "nn_chain", "sample_weight": weights}
+        reference = linkage(X, "ward", neighbors="kd_tree", **options)
+        assert same_tree(linkage(X, "ward", neighbors="brute", **options), reference)
 
 
 @pytest.mark.parametrize("seed", [143, 333, 379, 408])
