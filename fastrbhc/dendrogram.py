@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fastrbhc._jit import kernel
 from fastrbhc._sorting import stable_order
+from fastrbhc.reducibility import ReducibilityReport
 from fastrbhc.validation import check_count, check_threshold
 
 
@@ -38,6 +39,8 @@ class Dendrogram:
         The λ at which merging was stopped; infinite for a whole tree.
     steps : ndarray of shape (m,), int64
         When each merge was made, counting from 0.
+    audit : ReducibilityReport or None
+        What ``linkage(..., audit=True)`` found out about reducibility.
 
     Examples
     --------
@@ -57,6 +60,7 @@ class Dendrogram:
     n_leaves: int
     threshold: float = np.inf
     steps: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    audit: ReducibilityReport | None = None
 
     @property
     def n_trees(self) -> int:
@@ -165,7 +169,7 @@ class Dendrogram:
             levels = np.append(levels, np.full(self.n_trees - 1, self.threshold))
         if changes:
             warnings.warn(f"to_scipy {' and '.join(changes)}", UserWarning, stacklevel=2)
-        counts = _merged_weights(merges, np.ones(self.n_leaves))
+        counts = merged_sums(merges, np.ones(self.n_leaves))
         return np.column_stack([merges, levels, counts])
 
     def _joins(self) -> NDArray[np.int64]:
@@ -201,7 +205,7 @@ def dendrogram_of_merges(
     steps = np.arange(levels.size) if in_their_order else stable_order(levels)
     merges = in_order(children, steps, n)
     return Dendrogram(
-        merges, heights[steps], _merged_weights(merges, leaf_weights), n, threshold, steps
+        merges, heights[steps], merged_sums(merges, leaf_weights), n, threshold, steps
     )
 
 
@@ -244,17 +248,14 @@ def subtree_maxima(children, heights, n_leaves):
 
 
 @kernel
-def _merged_weights(merges, leaf_weights):
-    """Total weight of each merge."""
-    n = leaf_weights.size
-    weights = np.empty(merges.shape[0])
+def merged_sums(merges, values):
+    """For each merge the sum of the values of its leaves: of weights, its total weight."""
+    n = values.size
+    sums = np.empty(merges.shape[0], values.dtype)
     for i in range(merges.shape[0]):
-        total = 0.0
-        for side in range(2):
-            child = merges[i, side]
-            total += leaf_weights[child] if child < n else weights[child - n]
-        weights[i] = total
-    return weights
+        a, b = merges[i, 0], merges[i, 1]
+        sums[i] = (values[a] if a < n else sums[a - n]) + (values[b] if b < n else sums[b - n])
+    return sums
 
 
 @kernel

@@ -19,6 +19,7 @@ from fastrbhc.observations import weighted
 from fastrbhc.thresholds import heuristic
 from fastrbhc.validation import (
     check_algorithm,
+    check_audit,
     check_choice,
     check_count,
     check_kinds,
@@ -58,6 +59,8 @@ class RBHC(ClusterMixin, BaseEstimator):
         Show a progress bar.
     random_state : int, RandomState or None
         Seed of the heuristic's k-means.
+    audit : bool or "sample", default=False
+        Count violations of reducibility: ``dendrogram_.audit`` is then the report, see `linkage`.
 
     Attributes
     ----------
@@ -104,6 +107,7 @@ class RBHC(ClusterMixin, BaseEstimator):
         n_jobs: int | None = None,
         progress: bool = False,
         random_state: Any = None,
+        audit: bool | str = False,
     ) -> None:
         self.family = family
         self.threshold = threshold
@@ -116,6 +120,7 @@ class RBHC(ClusterMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.progress = progress
         self.random_state = random_state
+        self.audit = audit
 
     def fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> RBHC:
         """Cluster the rows of X.
@@ -138,6 +143,7 @@ class RBHC(ClusterMixin, BaseEstimator):
         check_choice(self.algorithm, "algorithm", ("auto", *ALGORITHMS))
         check_choice(self.neighbors, "neighbors", ("auto", *BACKENDS))
         check_algorithm(self.algorithm, family)
+        check_audit(self.audit)
         check_count(self.n_clusters_guess, "n_clusters_guess")
         check_count(self.multiplier, "multiplier")
         self._check_what_decides()
@@ -153,7 +159,15 @@ class RBHC(ClusterMixin, BaseEstimator):
             level = check_threshold(self.threshold)
         stop = np.inf if self.compute_full_tree else level
         self.dendrogram_ = build(
-            rows, family, weights, self.algorithm, self.neighbors, stop, n_threads, self.progress
+            rows,
+            family,
+            weights,
+            self.algorithm,
+            self.neighbors,
+            stop,
+            n_threads,
+            self.progress,
+            self.audit,
         )
         self._keep_clusters(rows, family, weights, self._cut(level))
         return self

@@ -37,6 +37,13 @@ these methods, run inside kernels.
 ``merge(geometry, clusters, i, j, scratch)``
     Puts the union into slot i and frees slot j.
 
+``pull_bounds(geometry, clusters, a, b, start, stop, cutoff, scratch)``
+    Fills scratch.bounds[:stop−start] with lower bounds of the larger one of d(a∪x, b) and d(b∪x, a)
+    for every x in the slots start…stop−1, a and b being slots; NaN for free slots. Where that
+    exceeds the cutoff anything above the cutoff will do. Reducibility asks for it, see `audit`.
+``box_pull_bound(geometry, clusters, a, b, boxes, node, heaviest, cutoff)``
+    The same for all x that a box may hold, of which none has a larger weight than the heaviest.
+
 ``n_extents(geometry)`` and ``extent(geometry, clusters, i, e)``
     How many measures of a cluster, beside its mean and weight, ``box_bound`` wants to know the
     smallest and largest of, and the e-th of them.
@@ -117,6 +124,7 @@ class Scratch(NamedTuple):
 
     bounds: NDArray[np.float64]  # (BLOCK,)
     shares: NDArray[np.float64]  # (2, BLOCK)
+    pulls: NDArray[np.float64]  # (BLOCK,), bounds of the other side
     coarse: NDArray[np.float32]  # (BLOCK,)
     coarse_shares: NDArray[np.float32]  # (3, BLOCK)
     matrix: NDArray[np.float64]
@@ -126,6 +134,7 @@ class Scratch(NamedTuple):
     node_bounds: NDArray[np.float64]  # (64,), their bounds
     group: NDArray[np.int64]  # (GROUP,), slots of queries
     suspects: NDArray[np.int64]  # (GROUP·BLOCK,), pairs of a query and a slot
+    hits: NDArray[np.int64]  # (…,), slots that a search has found; none unless asked for
     bits: NDArray[np.int64]  # for `_screen`, as are the next two
     tile: NDArray[np.float32]
     aims: NDArray[np.float32]
@@ -159,6 +168,16 @@ def extent(geometry, clusters, i, e):
 @inlined_contract
 def box_bound(geometry, clusters, i, boxes, node, cutoff):
     """Lower bound of d from slot i to whatever a box holds; see the module's documentation."""
+
+
+@contract
+def pull_bounds(geometry, clusters, a, b, start, stop, cutoff, scratch):
+    """Bounds of how far a run of slots lets a and b apart; see the module's documentation."""
+
+
+@contract
+def box_pull_bound(geometry, clusters, a, b, boxes, node, heaviest, cutoff):
+    """The same for whatever a box holds; see the module's documentation."""
 
 
 @contract
@@ -271,13 +290,14 @@ def suspects_one_by_one(geometry, clusters, queue, first, last, start, stop, cut
     return count
 
 
-def new_scratch(geometry: Any, n_features: int) -> Scratch:
+def new_scratch(geometry: Any, n_features: int, most_hits: int = 0) -> Scratch:
     """Scratch memory for one thread."""
     sizes = geometry.sizes(n_features)
     n_coarse = n_features if sizes.coarse else 0
     return Scratch(
         bounds=np.empty(BLOCK),
         shares=np.empty((2, BLOCK)),
+        pulls=np.empty(BLOCK),
         coarse=np.empty(BLOCK, np.float32),
         coarse_shares=np.empty((3, BLOCK), np.float32),
         matrix=np.empty(sizes.matrix),
@@ -287,6 +307,7 @@ def new_scratch(geometry: Any, n_features: int) -> Scratch:
         node_bounds=np.empty(64),
         group=np.empty(GROUP, np.int64),
         suspects=np.empty(GROUP * BLOCK, np.int64),
+        hits=np.empty(most_hits, np.int64),
         bits=np.empty((GROUP // FOUR, BLOCK // STRIP), np.int64),
         tile=np.zeros(tile_shape(n_coarse, BLOCK), np.float32),
         aims=np.zeros(aims_shape(n_coarse, GROUP), np.float32),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,21 +11,26 @@ from numpy.typing import ArrayLike, NDArray
 from fastrbhc import statistics
 from fastrbhc._jit import compiling_for
 from fastrbhc._progress import Progress
-from fastrbhc.agglomerators import ALGORITHMS
+from fastrbhc.agglomerators import ALGORITHMS, Merges
 from fastrbhc.dendrogram import Dendrogram, dendrogram_of_merges, renumber
 from fastrbhc.families import Family, as_family
 from fastrbhc.neighbors import BACKENDS
 from fastrbhc.observations import Collapsed, Observations, collapse, rows_by_point, take, weighted
 from fastrbhc.planning import plan, warn_if_long
+from fastrbhc.reducibility import first_departure, report_of
 from fastrbhc.rotation import turned
 from fastrbhc.validation import (
     check_algorithm,
+    check_audit,
     check_choice,
     check_rows,
     check_threads,
     check_threshold,
     check_weights,
 )
+
+# Triples that an audit by sample looks at for each distinct row.
+_SAMPLED_EACH = 10
 
 
 def linkage(
@@ -37,6 +43,7 @@ def linkage(
     sample_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
     progress: bool = False,
+    audit: bool | str = False,
 ) -> Dendrogram:
     """Relaxed Bayesian hierarchical clustering of the rows of X.
 
@@ -79,6 +86,10 @@ def linkage(
         core; -1 for the same. The result does not depend on it.
     progress : bool, default=False
         Show a progress bar.
+    audit : bool or "sample", default=False
+        Count how often reducibility is violated, in all triples of a merge and a third cluster or
+        in a random sample of ten a row, and certify that the tree is the greedy one: see
+        `fastrbhc.reducibility`. The report is ``audit`` of the tree.
 
     Returns
     -------
@@ -109,10 +120,13 @@ def linkage(
     check_algorithm(algorithm, family)
     level = check_threshold(threshold)
     n_threads = check_threads(n_jobs)
+    check_audit(audit)
     rows = [check_rows(X, family)]
     weights = check_weights(sample_weight, rows[0].shape[0])
     # Handed over rather than lent: what was converted is gone as soon as the points are made.
-    return build(rows.pop(), family, weights, algorithm, neighbors, level, n_threads, progress)
+    return build(
+        rows.pop(), family, weights, algorithm, neighbors, level, n_threads, progress, audit
+    )
 
 
 def build(
@@ -124,13 +138,15 @@ def build(
     threshold: float,
     n_threads: int,
     progress: bool,
+    audit: bool | str = False,
 ) -> Dendrogram:
     """The tree of rows that have been checked."""
     n, n_features = X.shape
     leaf_weights = np.ones(n) if sample_weight is None else sample_weight
     if threshold <= 0.0:  # d < 0 never holds
         none = np.empty((0, 2), np.int64)
-        return dendrogram_of_merges(none, np.empty(0), leaf_weights, threshold)
+        tree = dendrogram_of_merges(none, np.empty(0), leaf_weights, threshold)
+        return tree if audit is False else replace(tree, audit=report_of(tree, "proof", True))
     with compiling_for(family):
         geometry = family.geometry(n_features)
         points, point_of_row = _distinct(geometry, weighted(family.observe(X), sample_weight))
@@ -140,20 +156,62 @@ def build(
         chosen = plan(family, n_points, n_features, algorithm, neighbors, n_threads)
         warn_if_long(chosen, geometry, points, stacklevel=4)
         clusters = chosen.clusters(geometry, points)
+        again = None if audit is False else points
         del points  # memory: the clusters hold them now
-        totals = {"neighbours": n_points, "merging": n_points - 1}
+        totals = {"neighbours": n_points, "merging": n_points - 1, "audit": n_points - 1}
         with Progress(progress, totals) as report:
             merges = chosen.agglomerate(geometry, clusters, threshold, report)
-        del clusters
+            del clusters
+            if threshold == np.inf and merges.made[0] < n_points - 1:
+                raise ValueError(
+                    f"the dissimilarity of the family {family.name!r} is not finite for these rows"
+                )
+            tally, sample, greedy = None, None, None
+            if again is not None and not family.reducible:
+                sample = _sample(n_points, int(merges.made[0])) if audit == "sample" else None
+                clusters = chosen.clusters(geometry, again)
+                tally = chosen.audit(geometry, clusters, merges, sample, report)
+            if again is not None and chosen.algorithm == "nn_chain":
+                exact = plan(family, n_points, n_features, "auto", neighbors, n_threads)
+                clusters = exact.clusters(geometry, again)
+                greedy = exact.agglomerate(geometry, clusters, threshold, report)
+    tree, nodes = _tree(merges, point_of_row, n_points, leaf_weights, threshold)
+    if audit is False:
+        return tree
+    departure = None
+    if greedy is not None:
+        exact_tree, _ = _tree(greedy, point_of_row, n_points, leaf_weights, threshold)
+        departure = first_departure(tree, exact_tree)
+        if departure is None and len(exact_tree.merges) > len(tree.merges):
+            departure = len(tree.merges)
+    method = "proof" if tally is None else "exact" if sample is None else "sample"
+    return replace(
+        tree,
+        audit=report_of(tree, method, departure is None, departure, tally, sample, nodes),
+    )
+
+
+def _tree(
+    merges: Merges,
+    point_of_row: NDArray[np.int64],
+    n_points: int,
+    leaf_weights: NDArray[np.float64],
+    threshold: float,
+) -> tuple[Dendrogram, NDArray[np.int64]]:
+    """The tree of the rows from the merges of the distinct points, and the node of each point."""
     count = merges.made[0]
-    if threshold == np.inf and count < n_points - 1:
-        raise ValueError(
-            f"the dissimilarity of the family {family.name!r} is not finite for these rows"
-        )
-    children, heights = _with_repeated_rows(
+    children, heights, nodes = _with_repeated_rows(
         merges.children[:count], merges.heights[:count], point_of_row, n_points
     )
-    return dendrogram_of_merges(children, heights, leaf_weights, threshold)
+    return dendrogram_of_merges(children, heights, leaf_weights, threshold), nodes
+
+
+def _sample(n: int, m: int) -> NDArray[np.int64] | None:
+    """Triples of m merges of n clusters, by number; None if there are so few that all will do."""
+    total, wanted = m * (n - 2) - m * (m - 1) // 2, _SAMPLED_EACH * n
+    if total <= wanted:
+        return None
+    return np.random.default_rng(0).integers(0, total, wanted)
 
 
 def dissimilarity(X0: ArrayLike, X1: ArrayLike, family: str | Family) -> float:
@@ -209,11 +267,11 @@ def _with_repeated_rows(
     heights: NDArray[np.float64],
     point_of_row: NDArray[np.int64],
     n_points: int,
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
     """Put the merges of repeated rows, at height 0, before those of the distinct points.
 
     The rows of a point are joined in rounds, two by two, so that thousands of copies make a
-    shallow tree.
+    shallow tree. Returns the merges, their heights and the node of each point.
     """
     n = point_of_row.size
     nodes = rows_by_point(point_of_row, n_points)
@@ -231,8 +289,9 @@ def _with_repeated_rows(
         nodes, owners = np.delete(nodes, left + 1), np.delete(owners, left + 1)
     renumber(children, nodes, next_node)
     if not joined:
-        return children, heights
+        return children, heights, nodes
     return (
         np.concatenate([*joined, children]),
         np.concatenate([np.zeros(next_node - n), heights]),
+        nodes,
     )

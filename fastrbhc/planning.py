@@ -13,10 +13,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastrbhc import statistics
 from fastrbhc._threads import Threads
 from fastrbhc.agglomerators import ALGORITHMS, Merges
+from fastrbhc.audit import Tally, audit_merges
 from fastrbhc.families import Family
 from fastrbhc.geometry import Clusters, new_scratch
 from fastrbhc.neighbors import BACKENDS
@@ -66,11 +68,32 @@ class Plan(NamedTuple):
         report: Callable[[str, int], None],
     ) -> Merges:
         """The merges of the clusters, which are used up."""
-        n_features = clusters.means.shape[0]
-        scratches = [new_scratch(geometry, n_features) for _ in range(self.n_threads)]
-        with Threads(scratches) as threads:
+        with self._threads(geometry, clusters) as threads:
             index = BACKENDS[self.neighbors](geometry, clusters, threads)
             return ALGORITHMS[self.algorithm](geometry, clusters, index, threshold, threads, report)
+
+    def audit(
+        self,
+        geometry: Any,
+        clusters: Clusters,
+        merges: Merges,
+        sample: NDArray[np.int64] | None,
+        report: Callable[[str, int], None],
+    ) -> Tally:
+        """The violations of reducibility in these merges of the clusters, which are used up."""
+        made = int(merges.made[0])
+        children, heights = merges.children[:made], merges.heights[:made]
+        with self._threads(geometry, clusters, most_hits=clusters.weights.size) as threads:
+            index = BACKENDS[self.neighbors](geometry, clusters, threads, audited=True)
+            return audit_merges(
+                geometry, clusters, index, children, heights, sample, threads, report
+            )
+
+    def _threads(self, geometry: Any, clusters: Clusters, most_hits: int = 0) -> Threads:
+        n_features = clusters.means.shape[0]
+        return Threads(
+            [new_scratch(geometry, n_features, most_hits) for _ in range(self.n_threads)]
+        )
 
 
 def plan(

@@ -123,6 +123,25 @@ class Quadratic(NamedTuple):
             return np.nan
         return total * (w0 * w1 / (w0 + w1)) * (geometry.half_curvature * ROUNDING)
 
+    def pull_bounds(geometry, clusters, a, b, start, stop, cutoff, scratch):
+        n_a, n_b = clusters.weights[a], clusters.weights[b]
+        for s in range(stop - start):
+            weight = clusters.weights[start + s]
+            to_b, to_a = 0.0, 0.0
+            for k in range(n_columns(clusters)):
+                gap = clusters.means[k, b] - clusters.means[k, a]
+                step = clusters.means[k, start + s] - clusters.means[k, a]
+                # From a∪x to b, and from b∪x to a.
+                to_b += (gap - weight / (n_a + weight) * step) ** 2
+                to_a += (gap + weight / (n_b + weight) * (step - gap)) ** 2
+            total = n_a + n_b + weight
+            to_b *= (n_a + weight) * n_b / total
+            to_a *= (n_b + weight) * n_a / total
+            scratch.bounds[s] = max(to_a, to_b) * (geometry.half_curvature * ROUNDING)
+
+    def box_pull_bound(geometry, clusters, a, b, boxes, node, heaviest, cutoff):
+        return 0.0  # quadratic d are reducible, and not searched
+
     def merge(geometry, clusters, i, j, scratch):
         merge_means(clusters, i, j)
 

@@ -21,6 +21,7 @@ first, and a block of slots is given up when all its sums are past what the cuto
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -172,6 +173,25 @@ class Separable(NamedTuple):
                 total += pair_bound(family, value0, value1, step, share0, share1)
         return total * ((w0 + w1) * ROUNDING)
 
+    def pull_bounds(geometry, clusters, a, b, start, stop, cutoff, scratch):
+        bounds, others = scratch.bounds, scratch.pulls
+        _pulled_towards(geometry, clusters, a, b, start, stop, scratch, bounds)
+        found = np.int64(0)
+        for s in range(stop - start):
+            found |= np.int64(bounds[s] <= cutoff)
+        if found:
+            _pulled_towards(geometry, clusters, b, a, start, stop, scratch, others)
+            for s in range(stop - start):
+                bounds[s] = bounds[s] if bounds[s] > others[s] else others[s]
+
+    def box_pull_bound(geometry, clusters, a, b, boxes, node, heaviest, cutoff):
+        if boxes[node, 2 * n_columns(clusters)] == np.inf:
+            return np.nan
+        bound = _box_pulled_towards(geometry, clusters, a, b, boxes, node, heaviest)
+        if bound > cutoff:
+            return bound
+        return max(bound, _box_pulled_towards(geometry, clusters, b, a, boxes, node, heaviest))
+
     def merge(geometry, clusters, i, j, scratch):
         merge_exact_means(clusters, i, j)
         for row in range(clusters.coarse.shape[0]):
@@ -246,6 +266,61 @@ def _exact_bounds(geometry, clusters, i, start, stop, scratch):
             bounds[s] += pair_bound(family, value0, value1, step, shares[s], others[s])
     for s in range(size):
         bounds[s] *= (weight + weights[s]) * ROUNDING
+
+
+@kernel
+def _pulled_towards(geometry, clusters, a, b, start, stop, scratch, bounds):
+    """Lower bounds of d(a∪x, b) for the slots x of a run."""
+    family, scale, offset = geometry.family, geometry.scale, geometry.offset
+    shares, others = scratch.shares[0], scratch.shares[1]
+    n_a, n_b, weights = clusters.weights[a], clusters.weights[b], clusters.weights[start:stop]
+    for s in range(stop - start):
+        bounds[s] = 0.0
+        shares[s] = weights[s] / (n_a + weights[s])  # of x in a∪x
+        others[s] = n_b / (n_a + weights[s] + n_b)  # of b in all three
+    for k in range(n_columns(clusters)):
+        mean_a, mean_b = clusters.means[k, a], clusters.means[k, b]
+        value_b, means = scale * mean_b + offset, clusters.means[k, start:stop]
+        for s in range(stop - start):
+            mean = mean_a + shares[s] * (means[s] - mean_a)
+            value = scale * mean + offset
+            step = _surely(scale * (mean_b - mean), scale * (abs(mean_a) + abs(means[s])), value_b)
+            bounds[s] += pair_bound(family, value, value_b, step, 1.0 - others[s], others[s])
+    for s in range(stop - start):
+        bounds[s] *= (n_a + weights[s] + n_b) * ROUNDING
+
+
+@kernel
+def _box_pulled_towards(geometry, clusters, a, b, boxes, node, heaviest):
+    """Lower bound of d(a∪x, b) for whatever x a box may hold.
+
+    The mean of a∪x is that of a, moved a share of its way to the mean of x; the share is that of
+    the weight of x, which is bounded either way. So it lies in an interval, column by column, and
+    d is smallest at the mean of b clamped into it, with the least weight that a∪x may have.
+    """
+    family, scale, offset = geometry.family, geometry.scale, geometry.offset
+    n_features = n_columns(clusters)
+    n_a, n_b, lightest = clusters.weights[a], clusters.weights[b], boxes[node, 2 * n_features]
+    least, most = lightest / (n_a + lightest), heaviest / (n_a + heaviest)
+    weight = n_a + lightest + n_b
+    share_b, total = n_b / weight, 0.0
+    for k in range(n_features):
+        mean_a, mean_b = clusters.means[k, a], clusters.means[k, b]
+        low, high = boxes[node, 2 * k] - mean_a, boxes[node, 2 * k + 1] - mean_a
+        low = mean_a + low * (most if low < 0.0 else least)
+        high = mean_a + high * (most if high > 0.0 else least)
+        mean = min(max(mean_b, low), high)
+        size = abs(mean_a) + max(abs(boxes[node, 2 * k]), abs(boxes[node, 2 * k + 1]))
+        value, value_b = scale * mean + offset, scale * mean_b + offset
+        step = _surely(scale * (mean_b - mean), scale * size, value_b)
+        total += pair_bound(family, value, value_b, step, 1.0 - share_b, share_b)
+    return total * weight * ROUNDING
+
+
+@kernel
+def _surely(step, size, value):
+    """A step that rounding has not made longer, from the size of what it is a difference of."""
+    return math.copysign(max(abs(step) - 2e-15 * (size + abs(value)), 0.0), step)
 
 
 @kernel

@@ -205,3 +205,9 @@ def check_algorithm(algorithm: str, family: Family) -> None:
             f"algorithm='levels' is for reducible families, and {family.name!r} is not one: its "
             "tree could differ from the greedy one. Use 'greedy', which is exact, or 'nn_chain'."
         )
+
+
+def check_audit(audit: Any) -> None:
+    """Refuse anything but no, yes and by sample."""
+    if not isinstance(audit, bool | np.bool_) and audit != "sample":
+        raise ValueError(f"audit has to be False, True or 'sample', got {audit!r}")

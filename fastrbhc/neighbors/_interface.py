@@ -20,6 +20,10 @@ keeping the clusters in the order of their making.
     The nearest cluster of slot i, and the reverse query: every z that finds slot i nearer than
     the neighbour recorded in ``links``. Such z are written to ``hits``, their dissimilarities to
     ``values``; returns (d, slot, number of hits).
+``pulled(index, geometry, clusters, a, b, height, part, parts, scratch)``
+    Writes to scratch.hits every slot x that may violate reducibility when slots a and b are merged
+    at that height: whose ``pull_bounds`` are not above it. Returns how many there are. Only one
+    of so many parts of the index is looked at, so that threads can share them; parts is a power of 2.
 ``slot_of_union(index, i)``
     Where the union that ``merge`` has put into slot i is to be moved, before ``merged``: greedy
     asks. The other algorithms leave it in slot i.
@@ -69,6 +73,11 @@ def nearest_and_undercut(index, geometry, clusters, i, cutoff, links, hits, valu
 @contract
 def find(index, geometry, clusters, queue, start, stop, older, cutoff, values, slots, scratch):
     """Nearest clusters of many slots; see the module's documentation."""
+
+
+@contract
+def pulled(index, geometry, clusters, a, b, height, part, parts, scratch):
+    """The slots that may violate reducibility; see the module's documentation."""
 
 
 @contract

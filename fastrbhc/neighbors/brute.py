@@ -21,6 +21,7 @@ from fastrbhc.geometry import (
     candidates,
     dissimilarity,
     lower_bounds,
+    pull_bounds,
     suspects,
 )
 from fastrbhc.neighbors._arrange import gather
@@ -82,6 +83,17 @@ class Brute(NamedTuple):
                             geometry, clusters, i, j, values[i], slots[i], scratch
                         )
 
+    def pulled(index, geometry, clusters, a, b, height, part, parts, scratch):
+        size, count = index.size[0], 0
+        for start in range(part * BLOCK, size, parts * BLOCK):
+            stop = min(start + BLOCK, size)
+            pull_bounds(geometry, clusters, a, b, start, stop, height, scratch)
+            for s in range(stop - start):
+                if scratch.bounds[s] <= height:
+                    scratch.hits[count] = start + s
+                    count += 1
+        return count
+
     def slot_of_union(index, i):
         index.size[0] += 1
         return index.size[0] - 1
@@ -119,7 +131,7 @@ class Brute(NamedTuple):
         return 0.9
 
 
-def brute(geometry: Any, clusters: Clusters, threads: Threads) -> Brute:
+def brute(geometry: Any, clusters: Clusters, threads: Threads, audited: bool = False) -> Brute:
     """The backend over clusters that fill the first slots."""
     return Brute(np.array([np.count_nonzero(~np.isnan(clusters.weights))]))
 

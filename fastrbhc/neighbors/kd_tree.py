@@ -23,10 +23,12 @@ from fastrbhc.geometry import (
     TILE,
     Clusters,
     box_bound,
+    box_pull_bound,
     dissimilarity,
     extent,
     n_columns,
     n_extents,
+    pull_bounds,
     tile_values,
 )
 from fastrbhc.neighbors._arrange import arrange, gather
@@ -45,6 +47,7 @@ class KDTree(NamedTuple):
 
     boxes: NDArray[np.float64]  # (nodes, 2d + 1 + …), see the contract of ``box_bound``
     keys: NDArray[np.float64]  # (nodes,): the largest d to a nearest neighbour, for reverse queries
+    heaviest: NDArray[np.float64]  # (nodes,): the largest weight, for audits; or none
     touched: NDArray[np.bool_]  # (nodes,): boxes to be fitted again
     shape: NDArray[np.int64]  # (2,): slots in use, number of leaves
 
@@ -147,6 +150,31 @@ class KDTree(NamedTuple):
             if node == 0:
                 return best, best_slot, count
 
+    def pulled(index, geometry, clusters, a, b, height, part, parts, scratch):
+        n_leaves, nodes, count = index.shape[1], scratch.nodes, 0
+        if part >= min(parts, n_leaves):
+            return 0
+        nodes[0], depth = min(parts, n_leaves) + part, 1
+        while depth > 0:
+            depth -= 1
+            node = nodes[depth]
+            bound = box_pull_bound(
+                geometry, clusters, a, b, index.boxes, node, index.heaviest[node], height
+            )
+            if not bound <= height:
+                continue
+            if node < n_leaves:
+                nodes[depth], nodes[depth + 1] = 2 * node, 2 * node + 1
+                depth += 2
+                continue
+            start = (node - n_leaves) * TILE
+            pull_bounds(geometry, clusters, a, b, start, start + TILE, height, scratch)
+            for s in range(TILE):
+                if scratch.bounds[s] <= height:
+                    scratch.hits[count] = start + s
+                    count += 1
+        return count
+
     def find(index, geometry, clusters, queue, start, stop, older, cutoff, values, slots, scratch):
         for q in range(start, stop):
             i = np.int64(queue[q])
@@ -212,13 +240,17 @@ class KDTree(NamedTuple):
         return 0.5
 
 
-def kd_tree(geometry: Any, clusters: Clusters, threads: Threads) -> KDTree:
-    """The backend over the clusters, which are put into tree order."""
+def kd_tree(geometry: Any, clusters: Clusters, threads: Threads, audited: bool = False) -> KDTree:
+    """The backend over the clusters, which are put into tree order.
+
+    If audited, the largest weights are kept too, which ``pulled`` asks for.
+    """
     n_features, n = clusters.means.shape[0], int(np.count_nonzero(~np.isnan(clusters.weights)))
     nodes = 2 * _leaves_for(n)
     index = KDTree(
         boxes=np.empty((nodes, 2 * n_features + 1 + 2 * geometry.n_extents())),
         keys=np.full(nodes, np.inf),
+        heaviest=np.zeros(nodes if audited else 0),
         touched=np.zeros(nodes, bool),
         shape=np.array([n, nodes // 2]),
     )
@@ -257,6 +289,13 @@ def _fit_leaf(index, geometry, clusters, leaf):
             lightest = clusters.weights[s]
     changed |= lightest != boxes[node, 2 * n_features]
     boxes[node, 2 * n_features] = lightest
+    if index.heaviest.size:
+        heaviest = 0.0
+        for s in range(start, start + TILE):
+            if clusters.weights[s] > heaviest:
+                heaviest = clusters.weights[s]
+        changed |= heaviest != index.heaviest[node]
+        index.heaviest[node] = heaviest
     for e in range(n_extents(geometry)):
         low, high = np.inf, -np.inf
         for s in range(start, start + TILE):
@@ -282,6 +321,10 @@ def _fit_node(index, geometry, clusters, node):
     lightest = min(boxes[left, weight], boxes[right, weight])
     changed |= lightest != boxes[node, weight]
     boxes[node, weight] = lightest
+    if index.heaviest.size:
+        heaviest = max(index.heaviest[left], index.heaviest[right])
+        changed |= heaviest != index.heaviest[node]
+        index.heaviest[node] = heaviest
     return changed
 
 
@@ -333,3 +376,5 @@ def _empty(index, geometry, clusters, node):
     for k in range(weight + 1, weight + 1 + 2 * n_extents(geometry), 2):
         index.boxes[node, k], index.boxes[node, k + 1] = np.inf, -np.inf
     index.boxes[node, weight] = np.inf
+    if index.heaviest.size:
+        index.heaviest[node] = 0.0
