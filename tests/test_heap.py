@@ -13,7 +13,6 @@ from fastrbhc.agglomerators.heap import (
     insert,
     pair_before,
     remove,
-    sift_down,
     update,
 )
 from fastrbhc.neighbors._interface import Links
@@ -100,7 +99,7 @@ def test_a_key_that_grows_sinks(n, seed):
     heapify(heap, links, ranks, n)
     first = heap.slots[0]
     links.values[first] += 3.0
-    sift_down(heap, links, ranks, heap.positions[first])
+    update(heap, links, ranks, first)
     check_places(heap, n)
     reference = sorted(pair_key(links, ranks, slot) for slot in range(n))
     assert drain(heap, links, ranks) == reference

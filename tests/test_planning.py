@@ -57,7 +57,8 @@ def test_what_is_asked_for_is_kept(family):
 def test_small_jobs_get_one_thread():
     assert chosen(n=1_000, n_features=2).n_threads == 1
     assert chosen(n=1_000, n_features=200).n_threads == 4
-    assert chosen("ward", n=20_000, n_features=2).n_threads == 1  # by levels on the kd-tree
+    assert chosen("ward", n=4_000, n_features=2).n_threads == 1  # by levels on the kd-tree
+    assert chosen("ward", n=20_000, n_features=2).n_threads == 4
     assert chosen("ward", n=20_000, n_features=2, neighbors="brute").n_threads == 4
     assert chosen("ward", n=20_000, n_features=2, algorithm="greedy").n_threads == 4
     assert chosen("poisson", n=20_000, n_features=2).n_threads == 4

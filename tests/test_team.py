@@ -8,9 +8,16 @@ import numpy as np
 import pytest
 
 from fastrbhc import _team
-from fastrbhc._jit import config, kernel
+from fastrbhc._jit import compiling_for, config, kernel
 from fastrbhc._team import Team, team_of, together
 from fastrbhc._threads import Threads
+
+
+@pytest.fixture(autouse=True)
+def in_memory_only():
+    """Kernels for a record of this module are of no use to others."""
+    with compiling_for(Counting(None, team_of(1))):
+        yield
 
 
 class Counting(NamedTuple):

@@ -73,8 +73,8 @@ class Batch(NamedTuple):
 # in kernels; whether look-ups that Python shares have yet to be settled.
 _PAIRS, _QUEUED, _LOOK_UPS, _OPEN = 0, 1, 2, 3
 
-# The one kind of work that is shared.
-_LOOK_UP = 0
+# Kinds of work that are shared.
+_LOOK_UP, _MERGE = 0, 1
 
 
 class Greedy(NamedTuple):
@@ -91,9 +91,13 @@ class Greedy(NamedTuple):
     team: Team
 
     def work(crew, kind, piece, scratch):
-        queued = crew.batch.counts[_QUEUED]
-        pieces = _n_pieces(queued, crew.team.size)
-        _look_up(crew, piece * queued // pieces, (piece + 1) * queued // pieces, scratch)
+        count = crew.batch.counts[_QUEUED] if kind == _LOOK_UP else crew.batch.counts[_PAIRS]
+        pieces = _n_pieces(count, crew.team.size)
+        first, last = piece * count // pieces, (piece + 1) * count // pieces
+        if kind == _LOOK_UP:
+            _look_up(crew, first, last, scratch)
+        else:
+            _merge_pairs(crew, first, last, scratch)
 
 
 def greedy(
@@ -184,7 +188,9 @@ def _merge_on(crew, longest, budget, scratch):
         _choose(crew)
         if batch.counts[_QUEUED] == 0:
             return FINISHED
-        _merge_pairs(crew, scratch)
+        pairs = batch.counts[_PAIRS]
+        together(crew, np.int64(_MERGE), _n_pieces(pairs, crew.team.size), scratch)
+        _after_merging(crew)
         if batch.counts[_QUEUED] > longest:
             batch.counts[_OPEN] = 1
             return WANTS_LOOK_UP
@@ -198,9 +204,9 @@ def _merge_on(crew, longest, budget, scratch):
 
 
 @kernel
-def _n_pieces(queued, n_threads):
-    """How many pieces the look-ups of a batch are cut into."""
-    return min(queued, _PIECES * n_threads)
+def _n_pieces(count, n_threads):
+    """How many pieces the look-ups or merges of a batch are cut into."""
+    return min(count, _PIECES * n_threads)
 
 
 @kernel
@@ -262,18 +268,25 @@ def _batch_size(merges, batch):
 
 
 @kernel
-def _merge_pairs(crew, scratch):
-    """Merge the pairs of the batch, keep copies of all but the first, and leave hints."""
-    geometry, clusters, index = crew.geometry, crew.clusters, crew.index
-    merges, links, batch = crew.merges, crew.links, crew.batch
-    queue, saved = batch.queue, batch.saved[0] - 2
-    pairs = batch.counts[_PAIRS]
-    for p in range(pairs):
+def _merge_pairs(crew, first, last, scratch):
+    """Merge some of the pairs, which have no slot in common; of all but the first keep copies."""
+    clusters, batch, saved = crew.clusters, crew.batch, crew.batch.saved[0] - 2
+    for p in range(first, last):
         i, j = batch.pairs[p, 0], batch.pairs[p, 1]
         if p > 0:
             copy_slot(clusters, i, saved + 2 * p)
             copy_slot(clusters, j, saved + 2 * p + 1)
-        merge(geometry, clusters, i, j, scratch)
+        merge(crew.geometry, clusters, i, j, scratch)
+
+
+@kernel
+def _after_merging(crew):
+    """Let the index know of the pairs, queue their unions, and leave hints."""
+    geometry, clusters, index = crew.geometry, crew.clusters, crew.index
+    merges, links, batch = crew.merges, crew.links, crew.batch
+    queue, pairs = batch.queue, batch.counts[_PAIRS]
+    for p in range(pairs):
+        i, j = batch.pairs[p, 0], batch.pairs[p, 1]
         union = slot_of_union(index, i)
         if union != i:
             copy_slot(clusters, i, union)

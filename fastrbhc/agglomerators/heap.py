@@ -2,7 +2,8 @@
 
 Pairs are ordered by dissimilarity, then by the smaller, then by the larger of the two ranks.
 Since every pair of clusters alive has its own pair of ranks, the order is total, and the pair
-that greedy merges next is never in doubt.
+that greedy merges next is never in doubt. The dissimilarities stand beside the slots in heap
+order, so that a comparison reads what is next to it and not the link of a slot far away.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from fastrbhc._jit import kernel
 class Heap(NamedTuple):
     """Slots in heap order, and where each of them stands (−1: not in the heap)."""
 
+    keys: NDArray[np.float64]  # the dissimilarity of the slot in the same place
     slots: NDArray[np.int64]
     positions: NDArray[np.int64]
     size: NDArray[np.int64]  # (1,)
@@ -26,7 +28,10 @@ class Heap(NamedTuple):
 def empty_heap(capacity: int) -> Heap:
     """A heap with room for that many slots."""
     return Heap(
-        np.empty(capacity, np.int64), np.full(capacity, -1, np.int64), np.zeros(1, np.int64)
+        np.empty(capacity),
+        np.empty(capacity, np.int64),
+        np.full(capacity, -1, np.int64),
+        np.zeros(1, np.int64),
     )
 
 
@@ -46,57 +51,25 @@ def heapify(heap, links, ranks, n):
     """Fill the heap with the slots 0…n−1."""
     heap.size[0] = n
     for slot in range(n):
-        heap.slots[slot] = slot
-        heap.positions[slot] = slot
+        _place(heap, slot, links.values[slot], slot)
     for position in range(n // 2 - 1, -1, -1):
-        sift_down(heap, links, ranks, position)
-
-
-@kernel
-def sift_down(heap, links, ranks, position):
-    """Let a slot whose pair has come later sink to its place."""
-    slot = heap.slots[position]
-    while True:
-        child = 2 * position + 1
-        if child >= heap.size[0]:
-            break
-        if child + 1 < heap.size[0] and pair_before(
-            links, ranks, heap.slots[child + 1], heap.slots[child]
-        ):
-            child += 1
-        if not pair_before(links, ranks, heap.slots[child], slot):
-            break
-        _place(heap, position, heap.slots[child])
-        position = child
-    _place(heap, position, slot)
-
-
-@kernel
-def sift_up(heap, links, ranks, position):
-    """Let a slot whose pair has come earlier rise to its place."""
-    slot = heap.slots[position]
-    while position > 0:
-        parent = (position - 1) // 2
-        if not pair_before(links, ranks, slot, heap.slots[parent]):
-            break
-        _place(heap, position, heap.slots[parent])
-        position = parent
-    _place(heap, position, slot)
+        _sink(heap, links, ranks, position)
 
 
 @kernel
 def update(heap, links, ranks, slot):
     """Restore the order after the pair of a slot has changed either way."""
-    sift_up(heap, links, ranks, heap.positions[slot])
-    sift_down(heap, links, ranks, heap.positions[slot])
+    heap.keys[heap.positions[slot]] = links.values[slot]
+    _rise(heap, links, ranks, heap.positions[slot])
+    _sink(heap, links, ranks, heap.positions[slot])
 
 
 @kernel
 def insert(heap, links, ranks, slot):
     """Put a slot that is not in the heap into it."""
-    _place(heap, heap.size[0], slot)
+    _place(heap, heap.size[0], links.values[slot], slot)
     heap.size[0] += 1
-    sift_up(heap, links, ranks, heap.size[0] - 1)
+    _rise(heap, links, ranks, heap.size[0] - 1)
 
 
 @kernel
@@ -107,11 +80,55 @@ def remove(heap, links, ranks, slot):
     heap.size[0] -= 1
     last = heap.slots[heap.size[0]]
     if last != slot:
-        _place(heap, position, last)
-        update(heap, links, ranks, last)
+        _place(heap, position, heap.keys[heap.size[0]], last)
+        _rise(heap, links, ranks, position)
+        _sink(heap, links, ranks, heap.positions[last])
 
 
 @kernel
-def _place(heap, position, slot):
+def _sink(heap, links, ranks, position):
+    """Let a slot whose pair has come later sink to its place."""
+    keys, slots, size = heap.keys, heap.slots, heap.size[0]
+    key, slot = keys[position], slots[position]
+    while True:
+        child = 2 * position + 1
+        if child >= size:
+            break
+        if child + 1 < size and (
+            keys[child + 1] < keys[child]
+            or (
+                keys[child + 1] == keys[child]
+                and pair_before(links, ranks, slots[child + 1], slots[child])
+            )
+        ):
+            child += 1
+        if keys[child] > key or (
+            keys[child] == key and not pair_before(links, ranks, slots[child], slot)
+        ):
+            break
+        _place(heap, position, keys[child], slots[child])
+        position = child
+    _place(heap, position, key, slot)
+
+
+@kernel
+def _rise(heap, links, ranks, position):
+    """Let a slot whose pair has come earlier rise to its place."""
+    keys, slots = heap.keys, heap.slots
+    key, slot = keys[position], slots[position]
+    while position > 0:
+        parent = (position - 1) // 2
+        if keys[parent] < key or (
+            keys[parent] == key and not pair_before(links, ranks, slot, slots[parent])
+        ):
+            break
+        _place(heap, position, keys[parent], slots[parent])
+        position = parent
+    _place(heap, position, key, slot)
+
+
+@kernel
+def _place(heap, position, key, slot):
+    heap.keys[position] = key
     heap.slots[position] = slot
     heap.positions[slot] = position
