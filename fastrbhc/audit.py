@@ -5,8 +5,8 @@ were: d(c, x) < min(d(a, x), d(b, x)). For any φ, by writing out f(a) + f(b) �
 
     d(c, x) − d(a, x) = d(a∪x, b) − d(a, b),        and the same with a and b exchanged.
 
-So x violates it iff both d(a∪x, b) and d(b∪x, a) are below the height d(a, b) of the merge: x has to
-pull a towards b, and b towards a. A lower bound of either rules x out, or a whole box of x (see
+So x violates it iff both d(a∪x, b) and d(b∪x, a) are below the height d(a, b) of the merge: x has
+to pull a towards b, and b towards a. A lower bound of either rules x out, or a whole box of x (see
 ``pull_bounds`` and ``box_pull_bound`` in `geometry`); what is left is decided by the definition.
 
 The merges of a finished tree are made once more, in their order, on an index of their own.
@@ -37,7 +37,16 @@ from fastrbhc.agglomerators._merges import (
     in_portions,
     many_free,
 )
-from fastrbhc.geometry import BLOCK, Clusters, copy_slot, dissimilarity, free, merge, pull_bounds
+from fastrbhc.geometry import (
+    BLOCK,
+    TILE,
+    Clusters,
+    copy_slot,
+    dissimilarity,
+    free,
+    merge,
+    pull_bounds,
+)
 from fastrbhc.neighbors._interface import merged, nearest, pulled, rebuild_below
 
 # Values of d are good to ten digits or more, so a deficit has to be larger than this share of d.
@@ -118,18 +127,17 @@ def audit_merges(
 
     A sample lists triples by number: those of the first merge, then those of the second, and so on.
     """
-    n, capacity, m = int(np.count_nonzero(~np.isnan(clusters.weights))), clusters.weights.size, 0
+    n, capacity = int(np.count_nonzero(~np.isnan(clusters.weights))), clusters.weights.size
     m = heights.size
     slots = np.full(n + m, -1, np.int64)
     slots[clusters.ranks[:n]] = np.arange(n)
-    largest = min(_LARGEST_BATCH, (capacity - n) // 2)
+    # Two spare slots for each merge, behind the last tile that may hold a cluster.
+    largest = min(_LARGEST_BATCH, (capacity - -(-n // TILE) * TILE) // 2)
     crew = Replay(
         geometry,
         clusters,
         index,
-        Merges(
-            children, heights, np.zeros(1, np.int64), clusters.ranks.copy(), np.array([n, n])
-        ),
+        Merges(children, heights, np.zeros(1, np.int64), clusters.ranks.copy(), np.array([n, n])),
         slots,
         Batch(
             np.empty((largest, 2), np.int64),
@@ -164,9 +172,7 @@ def audit_merges(
     return crew.tally
 
 
-def _by_merge(
-    sample: NDArray[np.int64] | None, n: int, m: int, capacity: int
-) -> Sample:
+def _by_merge(sample: NDArray[np.int64] | None, n: int, m: int, capacity: int) -> Sample:
     alive, positions = np.arange(n), np.arange(capacity)
     if sample is None:
         return Sample(np.empty(0, np.int64), np.empty(0, np.int64), alive, positions)

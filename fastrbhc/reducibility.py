@@ -1,19 +1,20 @@
 """How often d is reducible in a tree, and whether the tree is the greedy one.
 
-A dissimilarity is *reducible* if no union of a pair that is each other's nearest neighbour is nearer
-to a third cluster than both parts were (paper, section 4). Where that holds, merging such pairs in
-any order gives the greedy tree; where it fails, a nearest-neighbour chain may go astray.
+A dissimilarity is *reducible* if no union of a pair that is each other's nearest neighbour is
+nearer to a third cluster than both parts were (paper, section 4). Where that holds, merging such
+pairs in any order gives the greedy tree; where it fails, a nearest-neighbour chain may go astray.
 """
 
 from __future__ import annotations
 
 import html
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 if TYPE_CHECKING:
     from fastrbhc.audit import Tally
@@ -54,8 +55,8 @@ class ReducibilityReport:
     Attributes
     ----------
     method : {"exact", "sample", "proof"}
-        All triples, whether looked at one by one or ruled out by a bound; a random sample of them; or
-        none, because the family is proven reducible.
+        All triples, whether looked at one by one or ruled out by a bound; a random sample of
+        them; or none, because the family is proven reducible.
     triples : int
         How many triples the figures below are about; (n−1)(n−2)/2 for a whole tree of n rows.
     violations, consequential : int
@@ -116,8 +117,8 @@ class ReducibilityReport:
         if self.method != "sample" or self.triples == 0:
             return self.rate, self.rate
         tail, k, n = 0.5 * (1.0 - _CONFIDENCE), self.violations, self.triples
-        lower = beta.ppf(tail, k, n - k + 1) if k > 0 else 0.0
-        upper = beta.ppf(1.0 - tail, k + 1, n - k) if k < n else 1.0
+        lower = betaincinv(k, n - k + 1, tail) if k > 0 else 0.0
+        upper = betaincinv(k + 1, n - k, 1.0 - tail) if k < n else 1.0
         return float(lower), float(upper)
 
     def _lines(self) -> list[tuple[str, str]]:
@@ -368,5 +369,5 @@ def _bands(
     ]
     return tuple(
         Band(float(lower), float(upper), *(int(column[b]) for column in columns))
-        for b, (lower, upper) in enumerate(zip(ends[:-1], ends[1:], strict=True))
+        for b, (lower, upper) in enumerate(pairwise(ends))
     )

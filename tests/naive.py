@@ -10,6 +10,7 @@ Nothing here is clever: clusters are lists of rows, and every statistic is compu
 from __future__ import annotations
 
 import itertools
+from typing import NamedTuple
 
 import numpy as np
 
@@ -162,6 +163,49 @@ def nn_chain(X, weights, family, threshold=np.inf):
         else:
             chain.append(nearest)
     return groups.result()
+
+
+class Violations(NamedTuple):
+    """What a triple loop finds; *open* is what the rounding of these textbook d leaves open."""
+
+    triples: int
+    certain: set  # (merge, x): c is nearer to x than a and b were
+    open: set
+    consequential: set  # (merge, x): and nearer than all others were
+    consequential_open: set
+    deficits: dict  # (merge, x): 1 − d(c, x) / min(d(a, x), d(b, x))
+
+
+def violations(tree, X, weights, family):
+    """Every merge of a tree, in its order, with every other cluster alive."""
+    groups = _Groups(X, weights, family)
+
+    def d(members0, members1):
+        parts = [(groups.X[m], groups.weights[m]) for m in (members0, members1)]
+        value, size = dissimilarity_and_magnitude(*parts[0], *parts[1], family)
+        return value, 1e-9 * abs(value) + 1e-13 * size
+
+    found = Violations(0, set(), set(), set(), set(), {})
+    triples, alive = 0, groups.alive
+    for row in np.argsort(tree.steps):
+        a, b = (int(node) for node in tree.merges[row])
+        union = alive[a] + alive[b]
+        for x in alive.keys() - {a, b}:
+            triples += 1
+            value, slack = d(union, alive[x])
+            near, near_slack = min(d(alive[part], alive[x]) for part in (a, b))
+            slack += near_slack
+            place = int(row), x
+            if value < near + slack:
+                (found.certain if value < near - slack else found.open).add(place)
+                found.deficits[place] = 1.0 - value / near if near > 0.0 else 0.0
+                nearest, rest = min(d(alive[y], alive[x]) for y in alive if y != x)
+                if value < nearest + slack + rest:
+                    sure = value < nearest - slack - rest
+                    (found.consequential if sure else found.consequential_open).add(place)
+        del alive[a], alive[b]
+        alive[len(groups.X) + int(row)] = union
+    return found._replace(triples=triples)
 
 
 def greedy_by_matrix(X, family):

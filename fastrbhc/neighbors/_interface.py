@@ -23,7 +23,8 @@ keeping the clusters in the order of their making.
 ``pulled(index, geometry, clusters, a, b, height, part, parts, scratch)``
     Writes to scratch.hits every slot x that may violate reducibility when slots a and b are merged
     at that height: whose ``pull_bounds`` are not above it. Returns how many there are. Only one
-    of so many parts of the index is looked at, so that threads can share them; parts is a power of 2.
+    of so many parts of the index is looked at, so that threads can share them; how many parts
+    there are is a power of 2.
 ``slot_of_union(index, i)``
     Where the union that ``merge`` has put into slot i is to be moved, before ``merged``: greedy
     asks. The other algorithms leave it in slot i.
