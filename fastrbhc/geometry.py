@@ -41,7 +41,7 @@ these methods, run inside kernels.
     Fills scratch.bounds[:stop−start] with lower bounds of the larger one of d(a∪x, b) and d(b∪x, a)
     for every x in the slots start…stop−1, a and b being slots; NaN for free slots. Where that
     exceeds the cutoff anything above the cutoff will do. Reducibility asks for it, see `audit`.
-``box_pull_bound(geometry, clusters, a, b, boxes, node, heaviest, cutoff)``
+``box_pull_bound(geometry, clusters, a, b, boxes, node, heaviest, cutoff, scratch)``
     The same for all x that a box may hold, of which none has a larger weight than the heaviest.
 
 ``n_extents(geometry)`` and ``extent(geometry, clusters, i, e)``
@@ -125,6 +125,7 @@ class Scratch(NamedTuple):
     bounds: NDArray[np.float64]  # (BLOCK,)
     shares: NDArray[np.float64]  # (2, BLOCK)
     pulls: NDArray[np.float64]  # (BLOCK,), bounds of the other side
+    direction: NDArray[np.float64]  # (d,)
     coarse: NDArray[np.float32]  # (BLOCK,)
     coarse_shares: NDArray[np.float32]  # (3, BLOCK)
     matrix: NDArray[np.float64]
@@ -176,7 +177,7 @@ def pull_bounds(geometry, clusters, a, b, start, stop, cutoff, scratch):
 
 
 @contract
-def box_pull_bound(geometry, clusters, a, b, boxes, node, heaviest, cutoff):
+def box_pull_bound(geometry, clusters, a, b, boxes, node, heaviest, cutoff, scratch):
     """The same for whatever a box holds; see the module's documentation."""
 
 
@@ -298,6 +299,7 @@ def new_scratch(geometry: Any, n_features: int, most_hits: int = 0) -> Scratch:
         bounds=np.empty(BLOCK),
         shares=np.empty((2, BLOCK)),
         pulls=np.empty(BLOCK),
+        direction=np.empty(n_features),
         coarse=np.empty(BLOCK, np.float32),
         coarse_shares=np.empty((3, BLOCK), np.float32),
         matrix=np.empty(sizes.matrix),

@@ -139,7 +139,7 @@ class Quadratic(NamedTuple):
             to_a *= (n_b + weight) * n_a / total
             scratch.bounds[s] = max(to_a, to_b) * (geometry.half_curvature * ROUNDING)
 
-    def box_pull_bound(geometry, clusters, a, b, boxes, node, heaviest, cutoff):
+    def box_pull_bound(geometry, clusters, a, b, boxes, node, heaviest, cutoff, scratch):
         return 0.0  # quadratic d are reducible, and not searched
 
     def merge(geometry, clusters, i, j, scratch):

@@ -184,7 +184,7 @@ class Separable(NamedTuple):
             for s in range(stop - start):
                 bounds[s] = bounds[s] if bounds[s] > others[s] else others[s]
 
-    def box_pull_bound(geometry, clusters, a, b, boxes, node, heaviest, cutoff):
+    def box_pull_bound(geometry, clusters, a, b, boxes, node, heaviest, cutoff, scratch):
         if boxes[node, 2 * n_columns(clusters)] == np.inf:
             return np.nan
         bound = _box_pulled_towards(geometry, clusters, a, b, boxes, node, heaviest)

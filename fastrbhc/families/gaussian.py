@@ -29,6 +29,7 @@ from fastrbhc.families._leading import (
     quick_log,
     tile_bounds,
 )
+from fastrbhc.families._pull import box_pull, slot_pull
 from fastrbhc.families._smoothing import Smoothing, shift
 from fastrbhc.geometry import (
     ROUNDING,
@@ -212,23 +213,18 @@ class FullCovariance(NamedTuple):
         )
 
     def pull_bounds(geometry, clusters, a, b, start, stop, cutoff, scratch):
+        direction = scratch.direction
         for s in range(stop - start):
-            x = start + s
-            if np.isnan(clusters.weights[x]):
-                scratch.bounds[s] = np.nan
-                continue
-            bound = _pulled_towards(clusters, a, b, x, cutoff)
-            if bound <= cutoff:
-                bound = max(bound, _pulled_towards(clusters, b, a, x, cutoff))
-            scratch.bounds[s] = bound
+            x, scratch.bounds[s] = start + s, np.nan
+            if not np.isnan(clusters.weights[x]):
+                scratch.bounds[s] = slot_pull(geometry.ridge, clusters, a, b, x, cutoff, direction)
 
-    def box_pull_bound(geometry, clusters, a, b, boxes, node, heaviest, cutoff):
+    def box_pull_bound(geometry, clusters, a, b, boxes, node, heaviest, cutoff, scratch):
         if boxes[node, 2 * n_columns(clusters)] == np.inf:
             return np.nan
-        bound = _box_pulled_towards(clusters, a, b, boxes, node, heaviest, cutoff)
-        if bound > cutoff:
-            return bound
-        return max(bound, _box_pulled_towards(clusters, b, a, boxes, node, heaviest, cutoff))
+        return box_pull(
+            geometry.ridge, clusters, a, b, boxes, node, heaviest, cutoff, scratch.direction
+        )
 
     def merge(geometry, clusters, i, j, scratch):
         w0, w1 = clusters.weights[i], clusters.weights[j]
@@ -289,97 +285,6 @@ def _bound(n_features, cutoff, distance, w0, spread0, volume0, w1, spread1, volu
         if jensen > doubt:
             parts += n_features * (jensen - doubt)
     return 0.5 * weight * parts * ROUNDING
-
-
-@kernel
-def _pulled_towards(clusters, a, b, x, cutoff):
-    """Lower bound of d(a∪x, b).
-
-    With s the share of x in a∪x and u the step from a to x, the covariance of a∪x is M + s(1−s)uuᵀ,
-    M being the mean of those of a and x. Its largest eigenvalue is at most that of M and the trace
-    of the rest; its log determinant is that of M, which is concave, and log(1 + s(1−s)uᵀM⁻¹u).
-    """
-    n_features = n_columns(clusters)
-    n_a, weight = clusters.weights[a], clusters.weights[x]
-    share = weight / (n_a + weight)
-    distance, length = 0.0, 0.0
-    for k in range(n_features):
-        step = clusters.means[k, x] - clusters.means[k, a]
-        size = abs(clusters.means[k, x]) + abs(clusters.means[k, a])
-        length += step * step
-        gap = clusters.means[k, b] - clusters.means[k, a] - share * step
-        gap = max(abs(gap) - 2e-15 * (size + abs(clusters.means[k, b])), 0.0)
-        distance += gap * gap
-    spread = (1.0 - share) * clusters.cached[a, n_features] + share * clusters.cached[x, n_features]
-    volume = (1.0 - share) * clusters.cached[a, n_features + 2]
-    volume += share * clusters.cached[x, n_features + 2]
-    return _of_union(
-        clusters, b, n_features, cutoff, distance, n_a + weight, share * (1.0 - share), length,
-        length, spread, volume,
-    )  # fmt: skip
-
-
-@kernel
-def _box_pulled_towards(clusters, a, b, boxes, node, heaviest, cutoff):
-    """Lower bound of d(a∪x, b) for whatever x a box may hold: the same from ends of intervals."""
-    n_features = n_columns(clusters)
-    n_a, lightest = clusters.weights[a], boxes[node, 2 * n_features]
-    least, most = lightest / (n_a + lightest), heaviest / (n_a + heaviest)
-    distance, shortest, longest = 0.0, 0.0, 0.0
-    for k in range(n_features):
-        mean_a, mean_b = clusters.means[k, a], clusters.means[k, b]
-        low, high = boxes[node, 2 * k] - mean_a, boxes[node, 2 * k + 1] - mean_a
-        size = abs(mean_a) + abs(mean_b) + max(abs(low), abs(high))
-        nearest = max(max(low, -high), 0.0)
-        shortest += nearest * nearest
-        farthest = max(-low, high)
-        longest += farthest * farthest
-        low *= most if low < 0.0 else least
-        high *= most if high > 0.0 else least
-        gap = mean_b - mean_a
-        gap = max(max(low - gap, gap - high) - 2e-15 * size, 0.0)
-        distance += gap * gap
-    end = 2 * n_features
-    spread_a, volume_a = clusters.cached[a, n_features], clusters.cached[a, n_features + 2]
-    spread = max(
-        (1.0 - least) * spread_a + least * boxes[node, end + 2],
-        (1.0 - most) * spread_a + most * boxes[node, end + 2],
-    )
-    volume = min(
-        (1.0 - least) * volume_a + least * boxes[node, end + 3],
-        (1.0 - most) * volume_a + most * boxes[node, end + 3],
-    )
-    smallest = min(least * (1.0 - least), most * (1.0 - most))
-    largest = 0.25 if least < 0.5 < most else max(least * (1.0 - least), most * (1.0 - most))
-    return _of_union(
-        clusters, b, n_features, cutoff, distance, n_a + lightest, smallest, shortest,
-        longest * largest / max(smallest, 1e-300), spread, volume,
-    )  # fmt: skip
-
-
-@kernel
-def _of_union(
-    clusters, b, n_features, cutoff, distance, weight, product, shortest, longest, spread, volume
-):
-    """Lower bound of d(a∪x, b) from bounds of the statistics of a∪x.
-
-    ``product`` is s(1−s), ``shortest`` and ``longest`` bound ‖u‖², ``spread`` and ``volume`` are
-    those of M.
-    """
-    volume_b = clusters.cached[b, n_features + 2]
-    grown = 1.0 + product * shortest / spread
-    volume += max(quick_log(grown) - LOG_OFF, 0.0) / n_features
-    return _bound(
-        n_features,
-        cutoff,
-        distance,
-        clusters.weights[b],
-        clusters.cached[b, n_features],
-        volume_b,
-        weight,
-        spread + product * longest,
-        max(volume - 1e-9 * abs(volume), volume_b),
-    )
 
 
 @kernel

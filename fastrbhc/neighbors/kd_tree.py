@@ -159,7 +159,7 @@ class KDTree(NamedTuple):
             depth -= 1
             node = nodes[depth]
             bound = box_pull_bound(
-                geometry, clusters, a, b, index.boxes, node, index.heaviest[node], height
+                geometry, clusters, a, b, index.boxes, node, index.heaviest[node], height, scratch
             )
             if not bound <= height:
                 continue
