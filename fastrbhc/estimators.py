@@ -143,7 +143,7 @@ class RBHC(ClusterMixin, BaseEstimator):
         check_choice(self.algorithm, "algorithm", ("auto", *ALGORITHMS))
         check_choice(self.neighbors, "neighbors", ("auto", *BACKENDS))
         check_algorithm(self.algorithm, family)
-        check_audit(self.audit)
+        audit = check_audit(self.audit)
         check_count(self.n_clusters_guess, "n_clusters_guess")
         check_count(self.multiplier, "multiplier")
         self._check_what_decides()
@@ -167,7 +167,7 @@ class RBHC(ClusterMixin, BaseEstimator):
             stop,
             n_threads,
             self.progress,
-            self.audit,
+            audit,
         )
         self._keep_clusters(rows, family, weights, self._cut(level))
         return self

@@ -31,6 +31,7 @@ from fastrbhc.validation import (
 
 # Triples that an audit by sample looks at for each distinct row.
 _SAMPLED_EACH = 10
+_SAMPLE_SEED = 0
 
 
 def linkage(
@@ -120,7 +121,7 @@ def linkage(
     check_algorithm(algorithm, family)
     level = check_threshold(threshold)
     n_threads = check_threads(n_jobs)
-    check_audit(audit)
+    audit = check_audit(audit)
     rows = [check_rows(X, family)]
     weights = check_weights(sample_weight, rows[0].shape[0])
     # Handed over rather than lent: what was converted is gone as soon as the points are made.
@@ -211,7 +212,7 @@ def _sample(n: int, m: int) -> NDArray[np.int64] | None:
     total, wanted = m * (n - 2) - m * (m - 1) // 2, _SAMPLED_EACH * n
     if total <= wanted:
         return None
-    return np.random.default_rng(0).integers(0, total, wanted)
+    return np.random.default_rng(_SAMPLE_SEED).integers(0, total, wanted)
 
 
 def dissimilarity(X0: ArrayLike, X1: ArrayLike, family: str | Family) -> float:

@@ -344,8 +344,8 @@ def _decades(heights: NDArray[np.float64]) -> NDArray[np.float64]:
     positive = heights[heights > 0.0]
     if positive.size == 0:
         return np.array([0.0, 1.0])
-    first, last = np.floor(np.log10(positive.min())), np.floor(np.log10(positive.max()))
-    return np.concatenate([[0.0], 10.0 ** np.arange(first + 1, last + 2)])
+    first, last = (int(np.floor(np.log10(end))) for end in (positive.min(), positive.max()))
+    return np.array([0.0, *(10.0**power for power in range(first + 1, last + 2))])
 
 
 def _doublings(sizes: NDArray[np.int64]) -> NDArray[np.float64]:

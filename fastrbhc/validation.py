@@ -207,7 +207,10 @@ def check_algorithm(algorithm: str, family: Family) -> None:
         )
 
 
-def check_audit(audit: Any) -> None:
-    """Refuse anything but no, yes and by sample."""
-    if not isinstance(audit, bool | np.bool_) and audit != "sample":
+def check_audit(audit: Any) -> bool | str:
+    """No, yes or by sample."""
+    if isinstance(audit, bool | np.bool_):
+        return bool(audit)
+    if audit != "sample":
         raise ValueError(f"audit has to be False, True or 'sample', got {audit!r}")
+    return str(audit)

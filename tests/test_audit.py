@@ -1,0 +1,217 @@
+"""Counts of violations, against a loop over all triples written from the definition."""
+
+from __future__ import annotations
+
+import importlib
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import ALL_FAMILIES, continuous_rows, data_sets, fit_to_domain
+
+from fastrbhc import linkage, planning, statistics
+from fastrbhc._jit import kernel
+from fastrbhc._threads import Threads
+from fastrbhc.families import as_family
+from fastrbhc.geometry import box_pull_bound, new_scratch, pull_bounds
+from fastrbhc.neighbors.kd_tree import kd_tree
+
+linkage_module = importlib.import_module("fastrbhc.linkage")
+
+SEARCHED = [name for name in ALL_FAMILIES if not as_family(name).reducible]
+every_family = pytest.mark.parametrize("family", SEARCHED)
+every_algorithm = pytest.mark.parametrize("algorithm", ["greedy", "nn_chain"])
+every_backend = pytest.mark.parametrize("neighbors", ["brute", "kd_tree"])
+
+
+def data(family, seed):
+    """Rows and weights that change with the seed: some even, some with weights of all sizes."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(4, 15)), int(rng.integers(2 if family == "multinomial" else 1, 4))
+    if seed % 4 == 3:  # one heavy row among light ones, and a far one
+        X = fit_to_domain(rng.normal(size=(n, d)) * 3.0, family)
+        return X, np.append(1000.0, rng.uniform(0.1, 1.0, n - 1))
+    weights = 10.0 ** rng.uniform(-1.5, 1.5, n) if seed % 4 == 2 else None
+    return continuous_rows(family, n, d, seed), weights
+
+
+def assert_as_found(report, found):
+    assert report.triples == found.triples
+    certain, possible = len(found.certain), len(found.certain | found.open)
+    assert certain <= report.violations <= possible
+    serious = found.consequential | found.consequential_open
+    assert len(found.consequential) <= report.consequential <= len(serious)
+    if found.certain:
+        deficit, merge, x = report.worst
+        assert deficit == pytest.approx(max(found.deficits.values()), rel=1e-6, abs=1e-9)
+        assert found.deficits[merge, x] == pytest.approx(deficit, rel=1e-6, abs=1e-9)
+    for bands in (report.by_height, report.by_size):
+        assert sum(band.violations for band in bands) == report.violations
+        assert sum(band.consequential for band in bands) == report.consequential
+        assert sum(band.triples for band in bands) == report.triples
+
+
+@every_backend
+@every_algorithm
+@every_family
+def test_counts_of_a_triple_loop(family, algorithm, neighbors):
+    some = 0
+    for seed in range(100):
+        X, weights = data(family, seed)
+        options = {"algorithm": algorithm, "neighbors": neighbors, "sample_weight": weights}
+        tree = linkage(X, family, audit=True, **options)
+        found = naive.violations(tree, X, weights, family)
+        assert_as_found(tree.audit, found)
+        assert tree.audit.premises == tree.audit.violations
+        some += tree.audit.violations
+    assert some > 0  # otherwise these data say nothing
+
+
+@every_family
+@given(sets=st.data())
+def test_counts_with_ties_duplicates_weights_and_extremes(family, sets):
+    X, weights = sets.draw(data_sets(family))
+    neighbors = sets.draw(st.sampled_from(["brute", "kd_tree"]))
+    tree = linkage(X, family, sample_weight=weights, neighbors=neighbors, audit=True)
+    assert_as_found(tree.audit, naive.violations(tree, X, weights, family))
+
+
+@every_algorithm
+@every_family
+def test_counts_up_to_a_threshold(family, algorithm):
+    for seed in range(30):
+        X, weights = data(family, seed)
+        options = {"algorithm": algorithm, "sample_weight": weights}
+        threshold = float(np.median(linkage(X, family, **options).heights))
+        forest = linkage(X, family, threshold=threshold, audit=True, **options)
+        assert_as_found(forest.audit, naive.violations(forest, X, weights, family))
+
+
+def test_many_violations():
+    """A heavy cluster on either side of a row of light ones: they all are drawn to the union."""
+    X = np.concatenate([[[-1.0, 0.0], [1.0, 0.0]], [[0.0, y] for y in np.linspace(3.0, 9.0, 12)]])
+    weights = np.append([50.0, 50.0], np.full(12, 0.05))
+    tree = linkage(X, "gaussian", sample_weight=weights, audit=True)
+    found = naive.violations(tree, X, weights, "gaussian")
+    assert len(found.certain) > 20
+    assert_as_found(tree.audit, found)
+
+
+@every_backend
+@pytest.mark.parametrize("family", ["gaussian", "poisson"])
+def test_threads_and_backends_leave_no_trace(monkeypatch, family, neighbors):
+    monkeypatch.setattr(planning, "_WORTH_A_THREAD", 0)
+    X = continuous_rows(family, 700, 2, seed=3)
+    for algorithm in ("greedy", "nn_chain"):
+        options = {"algorithm": algorithm, "audit": True}
+        reference = linkage(X, family, neighbors="brute", n_jobs=1, **options).audit
+        for n_jobs in (1, 2, 3):
+            computed = linkage(X, family, neighbors=neighbors, n_jobs=n_jobs, **options).audit
+            assert str(computed) == str(reference)
+            np.testing.assert_array_equal(computed.counts, reference.counts)
+        assert family == "poisson" or reference.violations > 0
+
+
+@pytest.mark.parametrize("family", ["gaussian", "multinomial"])
+def test_batches_of_any_size(monkeypatch, family):
+    """The smallest ones see every cluster in its place."""
+    audit_module = importlib.import_module("fastrbhc.audit")
+    X = continuous_rows(family, 300, 2, seed=4)
+    reference = linkage(X, family, audit=True).audit
+    for largest in (1, 2, 7):
+        monkeypatch.setattr(audit_module, "_LARGEST_BATCH", largest)
+        for neighbors in ("brute", "kd_tree"):
+            computed = linkage(X, family, neighbors=neighbors, audit=True).audit
+            np.testing.assert_array_equal(computed.counts, reference.counts)
+
+
+@kernel
+def all_bounds(geometry, clusters, index, a, b, slots, boxes, scratch):
+    """Bounds of all slots and of all leaves, without a cutoff."""
+    for start in range(0, slots.size, 8):
+        pull_bounds(geometry, clusters, a, b, start, start + 8, 1e300, scratch)
+        slots[start : start + 8] = scratch.bounds[:8]
+    for leaf in range(boxes.size):
+        node = index.shape[1] + leaf
+        heaviest = index.heaviest[node]
+        boxes[leaf] = box_pull_bound(
+            geometry, clusters, a, b, index.boxes, node, heaviest, 1e300, scratch
+        )
+
+
+@every_family
+def test_bounds_are_not_above_what_they_bound(family):
+    """d(a∪x, b) and d(b∪x, a) by the textbook, for clusters of several rows each."""
+    rng = np.random.default_rng(5)
+    for trial in range(12):
+        d = 3
+        X = continuous_rows(family, 120, d, seed=trial)
+        groups = np.array_split(rng.permutation(120), np.sort(rng.choice(119, 31, False)) + 1)
+        labels = np.empty(120, np.int64)
+        for g, members in enumerate(groups):
+            labels[members] = g
+        record = as_family(family)
+        geometry = record.geometry(d)
+        clusters = statistics.clusters_of_groups(geometry, record.observe(X), labels, 32)
+        scratch = new_scratch(geometry, d)
+        index = kd_tree(geometry, clusters, Threads([scratch]), audited=True)
+        groups = [groups[rank] for rank in clusters.ranks]
+        slots, boxes = np.empty(32), np.empty(4)
+        all_bounds(geometry, clusters, index, 0, 1, slots, boxes, scratch)
+        weights = np.ones(120)
+        for x in range(2, 32):
+            true = []
+            for a, b in ((0, 1), (1, 0)):
+                union = np.concatenate([groups[a], groups[x]])
+                true.append(
+                    naive.dissimilarity(
+                        X[union], weights[union], X[groups[b]], weights[groups[b]], family
+                    )
+                )
+            assert slots[x] <= max(true) * (1.0 + 1e-9) + 1e-9
+            assert boxes[x // 8] <= max(true) * (1.0 + 1e-9) + 1e-9
+        assert (slots[2:] > 0.0).any()
+
+
+# By sample
+
+
+@every_family
+def test_a_sample_of_few_triples_is_all_of_them(family):
+    X = continuous_rows(family, 15, 2, seed=6)
+    reference = linkage(X, family, audit=True).audit
+    computed = linkage(X, family, audit="sample").audit
+    assert str(computed) == str(reference)
+
+
+def test_a_sample_estimates_the_rate(monkeypatch):
+    X = np.random.default_rng(7).normal(size=(400, 2))
+    exact = linkage(X, "gaussian", audit=True).audit
+    assert exact.violations > 50
+    inside = 0
+    for seed in range(20):
+        monkeypatch.setattr(linkage_module, "_SAMPLE_SEED", seed)
+        computed = linkage(X, "gaussian", audit="sample").audit
+        assert computed.method == "sample"
+        assert computed.triples == 10 * 400
+        lower, upper = computed.interval
+        assert lower <= computed.rate <= upper
+        inside += lower <= exact.rate <= upper
+    assert inside >= 17  # 19 of 20 on the average
+
+
+def test_every_triple_can_be_in_the_sample(monkeypatch):
+    """All triples by number: the sample finds what a search finds."""
+    X = np.random.default_rng(8).normal(size=(60, 2))
+    monkeypatch.setattr(
+        linkage_module, "_sample", lambda n, m: np.arange(m * (n - 2) - m * (m - 1) // 2)
+    )
+    reference = linkage(X, "gaussian", audit=True).audit
+    computed = linkage(X, "gaussian", audit="sample").audit
+    assert computed.method == "sample"
+    np.testing.assert_array_equal(computed.counts, reference.counts)
+    assert computed.consequential == reference.consequential
+    assert computed.worst == reference.worst
+    assert computed.by_height == reference.by_height
