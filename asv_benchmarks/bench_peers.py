@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 import scipy
-from benchmarks.datasets import blobs, counts, normal, uniform
+from benchmarks.datasets import blobs, counts, normal, proportions, uniform
 from benchmarks.timing import Compared, compare, warm_up
 from scipy.sparse import csr_matrix
 from scipy.spatial import cKDTree
@@ -245,6 +245,24 @@ def real_points(size: Size) -> Iterator[Row]:
         yield Row(work, "finishes", reached, "yes", found.seconds)
 
 
+def audits(size: Size) -> Iterator[Row]:
+    """15: every violation of reducibility counted."""
+    n = size(100_000)
+    for name, X, family, goal in (
+        (f"{n:,} × 3 normal, Ward", normal(n, 3), "ward", "≤ 2"),
+        (f"{n:,} × 3 counts of 20 clusters, Poisson", counts(n, 3), "poisson", "≤ 2"),
+        (f"{n:,} × 3 of 20 blobs, full covariance", blobs(n, 3), "gaussian", "≤ 4"),
+        (f"{n // 5:,} × 10, multinomial", proportions(n // 5, 10), "multinomial", "≤ 4"),
+    ):
+        warm_up(X, family)
+        warm_up(X, family, audit=True)
+        found = compare(
+            lambda X=X, family=family: tree(X, family, audit=True),
+            lambda X=X, family=family: tree(X, family),
+        )
+        yield of_ratio(f"{name}, exact audit", "time ÷ time without audit", found, goal)
+
+
 WORK: dict[int, Callable[[Size], Iterator[Row]]] = {
     1: points_in_the_plane,
     2: points_in_space,
@@ -260,6 +278,7 @@ WORK: dict[int, Callable[[Size], Iterator[Row]]] = {
     12: two_threads,
     13: with_threshold,
     14: real_points,
+    15: audits,
 }
 
 

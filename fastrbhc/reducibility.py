@@ -351,7 +351,7 @@ def _decades(heights: NDArray[np.float64]) -> NDArray[np.float64]:
 def _doublings(sizes: NDArray[np.int64]) -> NDArray[np.float64]:
     """Ends of bands: 2, 4, 8, …"""
     largest = int(sizes.max(initial=2))
-    return 2.0 ** np.arange(1, largest.bit_length() + 1)
+    return np.array([2.0**power for power in range(1, largest.bit_length() + 1)])
 
 
 def _bands(

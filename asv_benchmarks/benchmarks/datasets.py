@@ -34,3 +34,10 @@ def blobs(n: int, d: int, n_clusters: int = 20) -> NDArray[np.float64]:
         mine = labels == cluster
         rows[mine] = rows[mine] @ shapes[cluster] + centres[cluster]
     return rows
+
+
+def proportions(n: int, d: int, n_clusters: int = 20, total: int = 100) -> NDArray[np.int64]:
+    """Counts out of a total, from clusters with proportions of their own."""
+    rng = np.random.default_rng(0)
+    shares = rng.dirichlet(np.ones(d), size=n_clusters)
+    return rng.multinomial(total, shares[rng.integers(n_clusters, size=n)])
