@@ -20,7 +20,7 @@ DATA = {
 class Audit:
     """100,000 × 3 rows, and 20,000 × 10 of the multinomial."""
 
-    params = list(DATA)
+    params = (list(DATA),)
     param_names = ("family",)
     timeout = 900.0
     unit = "ratio"
