@@ -10,8 +10,17 @@ from fastrbhc import families
 from fastrbhc.dendrogram import Dendrogram
 from fastrbhc.estimators import RBHC
 from fastrbhc.linkage import dissimilarity, linkage
+from fastrbhc.taylor import taylor_dissimilarity
 from fastrbhc.thresholds import kmeans_threshold
 
 __version__ = "0.1.0"
 
-__all__ = ["RBHC", "Dendrogram", "dissimilarity", "families", "kmeans_threshold", "linkage"]
+__all__ = [
+    "RBHC",
+    "Dendrogram",
+    "dissimilarity",
+    "families",
+    "kmeans_threshold",
+    "linkage",
+    "taylor_dissimilarity",
+]
