@@ -1,4 +1,4 @@
-"""The command ``fastrbhc``: cluster a table, or see a demonstration.
+"""The command ``fastrbhc``: cluster a table, see a demonstration, repeat the paper's experiments.
 
 Everything heavy is imported inside the commands.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import csv
+import importlib.util
+import json
 import os
 import sys
 import time
@@ -110,6 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_cluster(commands.add_parser)
     _add_demo(commands.add_parser)
+    _add_reproduce(commands.add_parser)
     return parser
 
 
@@ -176,6 +179,85 @@ def _add_demo(add: Callable[..., argparse.ArgumentParser]) -> None:
     command.set_defaults(run=_demo)
 
 
+def _add_reproduce(add: Callable[..., argparse.ArgumentParser]) -> None:
+    command = add(
+        "reproduce",
+        help="repeat the paper's experiments on reducibility",
+        description="Repeat an experiment of Lee & Choi (2015) and print it beside their values.",
+    )
+    experiments = command.add_subparsers(title="experiments", metavar="EXPERIMENT", required=True)
+    table = experiments.add_parser(
+        "table1",
+        help="d, its Taylor value, and how often d is not reducible",
+        description="Table 1: d and its Taylor value between random clusters, and how often d "
+        "is not reducible, for Poisson, multinomial and Gaussian clusters.",
+        epilog="Example: fastrbhc reproduce table1 --trials 100000 --seed 0 --json table1.json",
+    )
+    figure = experiments.add_parser(
+        "figure1",
+        help="the error of the Taylor value against size and scale",
+        description="Figure 1: the average relative error of the Taylor value of the Gaussian's "
+        "d, against the largest cluster size and the scale beta.",
+        epilog="Example: fastrbhc reproduce figure1 --json figure1.json --plot figure1.png",
+    )
+    for part, trials, unit in ((table, 100_000, "row"), (figure, 2_000, "point")):
+        option = part.add_argument
+        option(
+            "--trials",
+            type=int,
+            default=trials,
+            metavar="N",
+            help=f"trials for each {unit} (default {trials})",
+        )
+        option("--seed", type=int, default=0, help="seed of all random numbers (default 0)")
+        option("--jobs", type=int, metavar="N", help="number of threads; -1 for all cores")
+        option("--progress", action="store_true", help="show progress bars")
+        option("--json", metavar="OUT.json", help="write all figures")
+    figure.add_argument("--plot", metavar="PICTURE", help="draw the figure")
+    table.set_defaults(run=_reproduce_table1)
+    figure.set_defaults(run=_reproduce_figure1)
+
+
+def _reproduce_table1(arguments: argparse.Namespace) -> None:
+    _check_outputs("--json", arguments.json)
+    module = importlib.import_module("fastrbhc.experiments.table1")
+    _reproduce(module.table1, module.report, arguments)
+
+
+def _reproduce_figure1(arguments: argparse.Namespace) -> None:
+    _check_outputs("--json and --plot", arguments.json, arguments.plot)
+    if arguments.plot is not None and importlib.util.find_spec("matplotlib") is None:
+        raise ValueError("--plot needs matplotlib: pip install fastrbhc[plot]")
+    module = importlib.import_module("fastrbhc.experiments.figure1")
+    result = _reproduce(module.figure1, module.report, arguments)
+    if arguments.plot is not None:
+        module.draw(result, arguments.plot)
+        print(f"wrote {arguments.plot}")
+
+
+def _reproduce(
+    experiment: Callable[..., dict[str, Any]],
+    report: Callable[[dict[str, Any]], str],
+    arguments: argparse.Namespace,
+) -> dict[str, Any]:
+    start = time.perf_counter()
+    result = experiment(
+        trials=arguments.trials,
+        seed=arguments.seed,
+        n_jobs=arguments.jobs,
+        progress=arguments.progress,
+    )
+    seconds = time.perf_counter() - start
+    print(report(result))
+    print(f"\n{seconds:.1f} s, compiling included")
+    if arguments.json is not None:
+        with open(arguments.json, "w", encoding="utf-8") as file:
+            json.dump(result, file, indent=2)
+            file.write("\n")
+        print(f"wrote {arguments.json}")
+    return result
+
+
 def _demo(arguments: argparse.Namespace) -> None:
     _check_writable(arguments.output)
     from fastrbhc.demo import run
@@ -184,12 +266,9 @@ def _demo(arguments: argparse.Namespace) -> None:
 
 
 def _cluster(arguments: argparse.Namespace) -> None:
-    outputs = [path for path in (arguments.labels, arguments.tree) if path is not None]
-    for path in outputs:
-        _check_writable(path)
-    files = [Path(path).resolve() for path in (arguments.file, *outputs)]
-    if len(set(files)) < len(files):
-        raise ValueError("FILE, --labels and --tree have to be different files")
+    outputs = _check_outputs(
+        "FILE, --labels and --tree", arguments.labels, arguments.tree, read=arguments.file
+    )
     from fastrbhc import RBHC
     from fastrbhc.tables import read_table
     from fastrbhc.validation import check_values
@@ -271,6 +350,17 @@ def _write_labels(path: str, ids: list[str] | None, labels: Any) -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["id", "cluster"])
         writer.writerows(zip(names, labels.tolist(), strict=True))
+
+
+def _check_outputs(names: str, *paths: str | None, read: str | None = None) -> list[str]:
+    """The files to write that were asked for: all different, and none that is read."""
+    outputs = [path for path in paths if path is not None]
+    for path in outputs:
+        _check_writable(path)
+    files = [Path(path).resolve() for path in (read, *outputs) if path is not None]
+    if len(set(files)) < len(files):
+        raise ValueError(f"{names} have to be different files")
+    return outputs
 
 
 def _check_writable(path: str) -> None:

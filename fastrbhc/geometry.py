@@ -48,10 +48,13 @@ these methods, run inside kernels.
     How many measures of a cluster, beside its mean and weight, ``box_bound`` wants to know the
     smallest and largest of, and the e-th of them.
 
-Three more are asked for outside the agglomerators: ``refresh(geometry, clusters, i, scratch)``
-recomputes what is cached from the moments; ``sizes(n_features)``, plain Python, tells what a
-cluster stores beside its mean; and ``with_coarse(clusters)``, plain Python too, returns the
-clusters with their coarse means filled in, or with none if they would be of no use.
+Four more are asked for outside the agglomerators: ``refresh(geometry, clusters, i, scratch)``
+recomputes what is cached from the moments; ``curvature(geometry, clusters, i, j, centre, scratch)``
+is δᵀφ″δ, where δ is the difference of the mean statistics of slots i and j and φ″ the second
+derivative of the smoothed φ at the mean statistic of slot ``centre``, the same bits for (j, i);
+``sizes(n_features)``, plain Python, tells what a cluster stores beside its mean; and
+``with_coarse(clusters)``, plain Python too, returns the clusters with their coarse means filled in,
+or with none if they would be of no use.
 There are three geometries: `Quadratic`, `Separable` and the full-covariance one beside its
 family.
 """
@@ -144,6 +147,11 @@ class Scratch(NamedTuple):
 @contract
 def dissimilarity(geometry, clusters, i, j, cutoff, scratch):
     """d of two slots; see the module's documentation."""
+
+
+@contract
+def curvature(geometry, clusters, i, j, centre, scratch):
+    """The second derivative of φ along two slots' difference; see the module's documentation."""
 
 
 @contract

@@ -37,6 +37,13 @@ class Quadratic(NamedTuple):
             total += step * step
         return total * (w0 * w1 / (w0 + w1)) * geometry.half_curvature
 
+    def curvature(geometry, clusters, i, j, centre, scratch):
+        total = 0.0
+        for k in range(n_columns(clusters)):
+            step = difference(clusters, i, j, k)
+            total += step * step
+        return 2.0 * geometry.half_curvature * total
+
     def lower_bounds(geometry, clusters, i, start, stop, scratch):
         factor, slack = coarse_distances(clusters, i, start, stop, scratch.coarse)
         distances, bounds = scratch.coarse, scratch.bounds

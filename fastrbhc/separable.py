@@ -70,6 +70,11 @@ def variance_function(family, mean):
 
 
 @open_contract
+def second_derivative(family, mean):
+    """φ″ of one column, a method of every separable family."""
+
+
+@open_contract
 def pair_bound(family, value0, value1, step, share0, share1):
     """At most share0·B(value0, m) + share1·B(value1, m), a method that families are given."""
 
@@ -120,6 +125,16 @@ class Separable(NamedTuple):
             )
             if total > cutoff:  # terms are not negative: the sum cannot come back
                 break
+        return total
+
+    def curvature(geometry, clusters, i, j, centre, scratch):
+        scale = geometry.scale  # inside φ: its square comes out
+        total = 0.0
+        for k in range(n_columns(clusters)):
+            step = scale * difference(clusters, i, j, k)
+            if step != 0.0:  # else nothing, even where φ″ is infinite
+                mean = scale * clusters.means[k, centre] + geometry.offset
+                total += second_derivative(geometry.family, mean) * step * step
         return total
 
     def lower_bounds(geometry, clusters, i, start, stop, scratch):

@@ -64,6 +64,20 @@ def clusters_of_groups(
     return clusters
 
 
+def put_covariances(
+    clusters: Clusters, slots: NDArray[np.int64], covariances: NDArray[np.float64]
+) -> None:
+    """Give slots the scatter that belongs to their weights and these covariances.
+
+    What is cached stays as it was: for slots that no dissimilarity is asked of.
+    """
+    rows, columns = np.tril_indices(covariances.shape[1])
+    clusters.moments[slots] = 0.0
+    clusters.moments[slots, : rows.size] = (
+        clusters.weights[slots, None] * covariances[:, rows, columns]
+    )
+
+
 def dissimilarities(geometry: Any, clusters: Clusters) -> NDArray[np.float64]:
     """d of every pair of slots, i < j, by rows. For few clusters: the result is quadratic."""
     n_features, n = clusters.means.shape

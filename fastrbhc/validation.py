@@ -122,6 +122,23 @@ def check_values(
     return values
 
 
+def check_covariance(given: ArrayLike, n_features: int) -> NDArray[np.float64]:
+    """A covariance as floats: finite, symmetric, without a direction of negative variance."""
+    covariance = np.asarray(given, dtype=np.float64)
+    if covariance.shape != (n_features, n_features):
+        raise ValueError(
+            f"the covariance has shape {covariance.shape}, expected ({n_features}, {n_features})"
+        )
+    if not np.isfinite(covariance).all():
+        raise ValueError("the covariance contains NaN or infinity")
+    rounding = 1e-10 * np.abs(covariance).max()
+    if np.abs(covariance - covariance.T).max() > rounding:
+        raise ValueError("the covariance is not symmetric")
+    if np.linalg.eigvalsh(covariance)[0] < -rounding:
+        raise ValueError("the covariance is not positive: some direction has a negative variance")
+    return covariance
+
+
 def check_weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64] | None:
     """Sample weights as floats: finite, not negative, not all zero."""
     if sample_weight is None:

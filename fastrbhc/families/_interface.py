@@ -14,7 +14,7 @@ quadratic
 domain
     The values a row may hold.
 
-Methods of a separable family, the first three of which run inside kernels:
+Methods of a separable family, the first four of which run inside kernels:
 
 ``divergence(family, value, mean, step)``
     The Bregman divergence φ(value) − φ(mean) − φ′(mean)·step of one column, where
@@ -30,6 +30,9 @@ Methods of a separable family, the first three of which run inside kernels:
 ``divergence_bound(family, value, mean, step)``
     At most the divergence and quick, so free of logarithms: for a φ whose second derivative is not
     convex. Optional.
+``second_derivative(family, mean)``
+    φ″ itself, to the last digits, for Taylor values of d. Optional: found from divergences, to
+    about 12 digits.
 ``phi(x)``
     φ₁ itself, for arrays: the definition, for readers, and for tests of the divergence. Optional.
 ``smoothing_map(n_features)``
@@ -54,6 +57,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fastrbhc._second_derivative import second_derivative_by_steps
 from fastrbhc.families._smoothing import NONE, Smoothing
 from fastrbhc.observations import Observations
 from fastrbhc.separable import (
@@ -172,6 +176,7 @@ def family(
             known = hasattr(cls, "variance_function")
             defaults["pair_bound"] = pair_bound_by_variance if known else pair_bound_by_divergences
             defaults["variance_function"] = unknown_variance
+            defaults["second_derivative"] = second_derivative_by_steps
         for key, method in defaults.items():
             if not hasattr(cls, key):
                 setattr(cls, key, method)

@@ -47,6 +47,9 @@ class Bernoulli(NamedTuple):
         rest = max(1.0 - mean, 2.0**-54)
         return entropy_divergence(mean, step) + entropy_divergence(rest, -step)
 
+    def second_derivative(family, mean):
+        return 1.0 / (mean * (1.0 - mean))
+
     def variance_function(family, mean):
         # A little more, because 1 − mean loses digits.
         return mean * (np.float32(1.0) - mean) + np.float32(2.0**-19)

@@ -56,5 +56,8 @@ class Exponential(NamedTuple):
             return step / mean - (math.log(value) - math.log(mean))
         return log_excess(ratio, step / mean)
 
+    def second_derivative(family, mean):
+        return 1.0 / (mean * mean)
+
     def variance_function(family, mean):
         return mean * mean

@@ -145,6 +145,12 @@ class FullCovariance(NamedTuple):
             value = _of_shapes(geometry, clusters, i, j, cutoff, scratch.matrix, True)
         return value
 
+    def curvature(geometry, clusters, i, j, centre, scratch):
+        value = _curvature(geometry, clusters, i, j, centre, scratch.matrix, False)
+        if np.isnan(value):
+            value = _curvature(geometry, clusters, i, j, centre, scratch.matrix, True)
+        return value
+
     def lower_bounds(geometry, clusters, i, start, stop, scratch):
         distance_bounds(clusters, i, start, stop, scratch)
         for s in range(stop - start):
@@ -325,6 +331,53 @@ def _of_shapes(geometry, clusters, i, j, cutoff, work, precise):
         if last < n_features and value * ROUNDING - doubt * weight > cutoff:
             return value
     return value
+
+
+@kernel
+def _curvature(geometry, clusters, i, j, centre, work, precise):
+    """φ″ along (u, U), the difference of mean and second moment: uᵀM⁻¹u + ½ tr((M⁻¹M′)²).
+
+    M = Σ + εI and the mean x are those of the centre, and M′ = U − uxᵀ − xuᵀ. With a and b the
+    means of the two as seen from x, that is Σ₁ − Σ₀ + ½(u(a+b)ᵀ + (a+b)uᵀ), where nothing large
+    cancels. The trace is the sum of squares of L⁻¹M′L⁻ᵀ, LLᵀ = M. NaN if floats are not precise
+    enough for L.
+    """
+    n_features, moments = n_columns(clusters), clusters.moments
+    w0, w1, weight = clusters.weights[i], clusters.weights[j], clusters.weights[centre]
+    ridge = weight * geometry.ridge
+    for first in range(0, n_features, PANEL):  # of weight·M, as scatter is not divided
+        if precise:
+            factor_rows_precisely(moments, centre, -1, n_features, first, ridge, work)
+        elif not factor_rows(moments, centre, -1, n_features, first, ridge, work):
+            return np.nan
+    matrix = work[n_features:]  # what stood there was for the factor alone
+    for k in range(n_features):
+        step = difference(clusters, i, j, k)
+        both = difference(clusters, centre, i, k) + difference(clusters, centre, j, k)
+        work[k, n_features], work[k, n_features + 1] = step, both
+        for m in range(k + 1):
+            entry = k * (k + 1) // 2 + m
+            of_means = 0.5 * (step * work[m, n_features + 1] + both * work[m, n_features])
+            matrix[k, m] = (moments[j, entry] / w1 - moments[i, entry] / w0) + of_means
+            matrix[m, k] = matrix[k, m]
+    mahalanobis, squares = 0.0, 0.0
+    for k in range(n_features):
+        for m in range(k):
+            work[k, n_features] -= work[k, m] * work[m, n_features]
+            for column in range(n_features):
+                matrix[k, column] -= work[k, m] * matrix[m, column]
+        work[k, n_features] *= work[k, n_features + 2]
+        mahalanobis += work[k, n_features] * work[k, n_features]
+        for column in range(n_features):
+            matrix[k, column] *= work[k, n_features + 2]
+    for row in range(n_features):
+        for k in range(n_features):
+            value = matrix[row, k]
+            for m in range(k):
+                value -= work[k, m] * matrix[row, m]
+            matrix[row, k] = value * work[k, n_features + 2]
+            squares += matrix[row, k] * matrix[row, k]
+    return weight * mahalanobis + 0.5 * (weight * weight) * squares
 
 
 @kernel

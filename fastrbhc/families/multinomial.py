@@ -68,6 +68,9 @@ class Multinomial(NamedTuple):
     def divergence(family, value, mean, step):
         return entropy_divergence(mean, step)
 
+    def second_derivative(family, mean):
+        return 1.0 / mean
+
     def variance_function(family, mean):
         return mean
 

@@ -61,3 +61,6 @@ class SphericalGaussian(NamedTuple):
 
     def divergence(family, value, mean, step):
         return step * step / (2.0 * family.variance)
+
+    def second_derivative(family, mean):
+        return 1.0 / family.variance
