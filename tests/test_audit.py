@@ -89,11 +89,13 @@ def test_counts_up_to_a_threshold(family, algorithm):
         assert_as_found(forest.audit, naive.violations(forest, X, weights, family))
 
 
-def test_many_violations():
-    """A heavy cluster on either side of a row of light ones: they all are drawn to the union."""
-    X = np.concatenate([[[-1.0, 0.0], [1.0, 0.0]], [[0.0, y] for y in np.linspace(3.0, 9.0, 12)]])
-    weights = np.append([50.0, 50.0], np.full(12, 0.05))
-    tree = linkage(X, "gaussian", sample_weight=weights, audit=True)
+@every_backend
+def test_many_violations(neighbors):
+    """Weights of many sizes, so that light clusters lie between heavy ones."""
+    rng = np.random.default_rng(653)
+    X = rng.normal(size=(20, 2)) * 10 ** rng.uniform(-1, 1.5)
+    weights = 10.0 ** rng.uniform(-rng.uniform(0, 3), rng.uniform(0, 3), 20)
+    tree = linkage(X, "gaussian", sample_weight=weights, neighbors=neighbors, audit=True)
     found = naive.violations(tree, X, weights, "gaussian")
     assert len(found.certain) > 20
     assert_as_found(tree.audit, found)
@@ -128,51 +130,60 @@ def test_batches_of_any_size(monkeypatch, family):
 
 
 @kernel
-def all_bounds(geometry, clusters, index, a, b, slots, boxes, scratch):
-    """Bounds of all slots and of all leaves, without a cutoff."""
+def all_bounds(geometry, clusters, index, a, b, cutoff, slots, boxes, scratch):
+    """Bounds of all slots and of all leaves."""
     for start in range(0, slots.size, 8):
-        pull_bounds(geometry, clusters, a, b, start, start + 8, 1e300, scratch)
+        pull_bounds(geometry, clusters, a, b, start, start + 8, cutoff, scratch)
         slots[start : start + 8] = scratch.bounds[:8]
     for leaf in range(boxes.size):
         node = index.shape[1] + leaf
         heaviest = index.heaviest[node]
         boxes[leaf] = box_pull_bound(
-            geometry, clusters, a, b, index.boxes, node, heaviest, 1e300, scratch
+            geometry, clusters, a, b, index.boxes, node, heaviest, cutoff, scratch
         )
 
 
+def pulls(X, groups, family):
+    """The larger one of d(a∪x, b) and d(b∪x, a) by the textbook, a and b being the first two."""
+
+    def d(members, others):
+        ones = np.ones(len(X))
+        return naive.dissimilarity(X[members], ones[members], X[others], ones[others], family)
+
+    a, b = groups[:2]
+    return np.array(
+        [
+            max(d(np.concatenate([a, x]), b), d(np.concatenate([b, x]), a)) if g > 1 else 0.0
+            for g, x in enumerate(groups)
+        ]
+    )
+
+
 @every_family
-def test_bounds_are_not_above_what_they_bound(family):
-    """d(a∪x, b) and d(b∪x, a) by the textbook, for clusters of several rows each."""
-    rng = np.random.default_rng(5)
+def test_bounds_pass_a_cutoff_only_with_what_they_bound(family):
+    rng, excluded = np.random.default_rng(5), np.zeros(2, int)
+    record, d, n, k = as_family(family), 3, 120, 32
     for trial in range(12):
-        d = 3
-        X = continuous_rows(family, 120, d, seed=trial)
-        groups = np.array_split(rng.permutation(120), np.sort(rng.choice(119, 31, False)) + 1)
-        labels = np.empty(120, np.int64)
+        X = continuous_rows(family, n, d, seed=trial)
+        sizes = np.sort(rng.choice(n - 1, k - 1, replace=False)) + 1
+        groups = np.array_split(np.argsort(X[:, 0]), sizes)  # near each other
+        labels = np.empty(n, np.int64)
         for g, members in enumerate(groups):
             labels[members] = g
-        record = as_family(family)
         geometry = record.geometry(d)
-        clusters = statistics.clusters_of_groups(geometry, record.observe(X), labels, 32)
+        clusters = statistics.clusters_of_groups(geometry, record.observe(X), labels, k)
         scratch = new_scratch(geometry, d)
         index = kd_tree(geometry, clusters, Threads([scratch]), audited=True)
-        groups = [groups[rank] for rank in clusters.ranks]
-        slots, boxes = np.empty(32), np.empty(4)
-        all_bounds(geometry, clusters, index, 0, 1, slots, boxes, scratch)
-        weights = np.ones(120)
-        for x in range(2, 32):
-            true = []
-            for a, b in ((0, 1), (1, 0)):
-                union = np.concatenate([groups[a], groups[x]])
-                true.append(
-                    naive.dissimilarity(
-                        X[union], weights[union], X[groups[b]], weights[groups[b]], family
-                    )
-                )
-            assert slots[x] <= max(true) * (1.0 + 1e-9) + 1e-9
-            assert boxes[x // 8] <= max(true) * (1.0 + 1e-9) + 1e-9
-        assert (slots[2:] > 0.0).any()
+        true = pulls(X, [groups[rank] for rank in clusters.ranks], family)
+        slots, boxes = np.empty(k), np.empty(k // 8)
+        for cutoff in np.quantile(true[2:], [0.02, 0.3, 0.6, 0.9]):
+            all_bounds(geometry, clusters, index, 0, 1, cutoff, slots, boxes, scratch)
+            assert (true[2:][slots[2:] > cutoff] >= cutoff * (1.0 - 1e-9)).all()
+            for leaf in np.flatnonzero(boxes > cutoff):
+                members = np.arange(8 * leaf, 8 * leaf + 8)
+                assert (true[members[members > 1]] >= cutoff * (1.0 - 1e-9)).all()
+            excluded += (slots > cutoff).sum(), (boxes > cutoff).sum()
+    assert (excluded > 0).all()
 
 
 # By sample
@@ -187,7 +198,7 @@ def test_a_sample_of_few_triples_is_all_of_them(family):
 
 
 def test_a_sample_estimates_the_rate(monkeypatch):
-    X = np.random.default_rng(7).normal(size=(400, 2))
+    X = 10.0 * np.random.default_rng(7).normal(size=(400, 2))
     exact = linkage(X, "gaussian", audit=True).audit
     assert exact.violations > 50
     inside = 0
