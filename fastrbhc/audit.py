@@ -69,8 +69,8 @@ class Tally(NamedTuple):
     violations: NDArray[np.int64]  # (m,), of every merge
     consequential: NDArray[np.int64]  # (m,), those with c nearer to x than all others were
     premises: NDArray[np.int64]  # (1,), violations with d(a, b) at most d(a, x) and d(b, x)
-    deficit: NDArray[np.float64]  # (1,), the largest 1 − d(c, x) / min(d(a, x), d(b, x))
-    worst: NDArray[np.int64]  # (2,), the merge and the node x with that deficit
+    deficits: NDArray[np.float64]  # (m,), the largest 1 − d(c, x) / min(d(a, x), d(b, x)) of each
+    worst: NDArray[np.int64]  # (2,), the merge and the node x with the largest of all
 
 
 class Sample(NamedTuple):
@@ -151,7 +151,7 @@ def audit_merges(
             np.zeros(m, np.int64),
             np.zeros(m, np.int64),
             np.zeros(1, np.int64),
-            np.zeros(1),
+            np.zeros(m),
             np.full(2, -1),
         ),
         team_of(threads.count),
@@ -338,11 +338,11 @@ def _look_at(crew, a, b, union, x, scratch):
     )
     tally.violations[made] += 1
     tally.premises[0] += np.int64(crew.merges.heights[made] <= before)
-    deficit = 1.0 - value / before
-    node = crew.merges.nodes[x]
-    if deficit > tally.deficit[0] or (deficit == tally.deficit[0] and node < tally.worst[1]):
-        tally.deficit[0] = deficit
-        tally.worst[0], tally.worst[1] = made, node
+    deficit, node, worst = 1.0 - value / before, crew.merges.nodes[x], tally.worst
+    largest = tally.deficits[worst[0]] if worst[0] >= 0 else 0.0
+    if deficit > largest or (deficit == largest and made == worst[0] and node < worst[1]):
+        worst[0], worst[1] = made, node
+    tally.deficits[made] = max(tally.deficits[made], deficit)
     # Anything as near as the union will be: then it has no consequences.
     beyond = np.nextafter(value, np.inf)
     _, near = nearest(crew.index, geometry, clusters, x, -1, beyond, scratch)

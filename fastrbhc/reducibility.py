@@ -75,6 +75,8 @@ class ReducibilityReport:
         was built as well and has the same clusters.
     departure : int or None
         The first row of ``tree.merges`` whose cluster the greedy tree does not have.
+    heights, counts, deficits : ndarray of shape (m,)
+        Of every merge its height, how many violations it has, and the largest deficit of these.
 
     Examples
     --------
@@ -101,6 +103,7 @@ class ReducibilityReport:
     departure: int | None = None
     heights: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), repr=False)
     counts: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
+    deficits: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), repr=False)
 
     @property
     def rate(self) -> float:
@@ -193,7 +196,7 @@ class ReducibilityReport:
         return pd.DataFrame(rows, columns=["by", *Band._fields])
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw how many violations each merge has, along the heights of the tree.
+        """Draw the violations along the tree: how many each merge has, and how large they are.
 
         Parameters
         ----------
@@ -208,15 +211,18 @@ class ReducibilityReport:
 
         if ax is None:
             ax = plt.subplots(figsize=(7, 4), layout="constrained")[1]
-        some = self.counts > 0
-        ax.scatter(
-            self.heights[some], self.counts[some], s=12, color="#3366aa", alpha=0.6, linewidths=0
-        )
+        some = np.flatnonzero(self.counts)
+        some = some[np.argsort(self.deficits[some])]  # the largest deficits on top
+        points = ax.scatter(
+            self.heights[some], self.counts[some], s=18, c=100.0 * self.deficits[some],
+            cmap="viridis_r", linewidths=0,
+        )  # fmt: skip
         positive = self.heights[self.heights > 0.0]
         if positive.size:
             ax.set_xscale("log")
             ax.set_xlim(positive.min() / 1.2, positive.max() * 1.2)
-        if some.any():
+        if some.size:
+            ax.figure.colorbar(points, ax=ax, label="largest deficit of d, %")
             ax.set_yscale("log")
             ax.set_ylim(0.7, 1.5 * self.counts.max())
         else:
@@ -225,7 +231,8 @@ class ReducibilityReport:
         ax.set_ylabel("clusters that violate reducibility")
         ax.set_title(
             f"{self.violations:,} violations in {self.triples:,} triples, "
-            f"{self.consequential:,} consequential"
+            f"{self.consequential:,} consequential",
+            fontsize="medium",
         )
         return ax
 
@@ -264,12 +271,14 @@ def report_of(
     """
     n, m = tree.n_leaves, len(tree.merges)
     counts, consequential, worst = np.zeros(m, np.int64), np.zeros(m, np.int64), None
+    deficits = np.zeros(m)
     looked_at = n - 2 - tree.steps
     if tally is not None and nodes is not None:
         # Repeated rows were merged first; the union of equals is never nearer than they were.
         repeated = m - tally.violations.size
         counts[:] = np.append(np.zeros(repeated, np.int64), tally.violations)[tree.steps]
         consequential[:] = np.append(np.zeros(repeated, np.int64), tally.consequential)[tree.steps]
+        deficits[:] = np.append(np.zeros(repeated), tally.deficits)[tree.steps]
         if sample is not None:
             by_step = np.zeros(m, np.int64)
             others = np.cumsum(nodes.size - 2 - np.arange(m - repeated))
@@ -281,7 +290,7 @@ def report_of(
             merge, cluster = (int(place) for place in tally.worst)
             made = nodes[cluster] if cluster < nodes.size else n + repeated + cluster - nodes.size
             node = int(made) if made < n else n + int(row_of_step[made - n])
-            worst = Worst(float(tally.deficit[0]), int(row_of_step[repeated + merge]), node)
+            worst = Worst(float(tally.deficits[merge]), int(row_of_step[repeated + merge]), node)
     sizes = _sums(tree, np.ones(n, np.int64))
     return ReducibilityReport(
         method=method,
@@ -297,6 +306,7 @@ def report_of(
         departure=departure,
         heights=tree.heights,
         counts=counts,
+        deficits=deficits,
     )
 
 

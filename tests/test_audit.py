@@ -47,6 +47,9 @@ def assert_as_found(report, found):
         deficit, merge, x = report.worst
         assert deficit == pytest.approx(max(found.deficits.values()), rel=1e-6, abs=1e-9)
         assert found.deficits[merge, x] == pytest.approx(deficit, rel=1e-6, abs=1e-9)
+        for row in {row for row, _ in found.certain}:
+            largest = max(found.deficits[place] for place in found.deficits if place[0] == row)
+            assert report.deficits[row] == pytest.approx(largest, rel=1e-6, abs=1e-9)
     for bands in (report.by_height, report.by_size):
         assert sum(band.violations for band in bands) == report.violations
         assert sum(band.consequential for band in bands) == report.consequential

@@ -100,6 +100,7 @@ def test_the_picture(tree):
     points = ax.collections[0].get_offsets()
     assert len(points) == np.count_nonzero(tree.audit.counts)
     assert points[:, 1].sum() == tree.audit.violations
+    assert ax.collections[0].get_array().max() == pytest.approx(100 * tree.audit.worst.deficit)
     plt.close("all")
 
 
