@@ -113,7 +113,26 @@ def plan(
 
 
 def warn_if_long(chosen: Plan, geometry: Any, points: Observations, stacklevel: int) -> None:
-    """Say so, once, if trees of some of the points foretell many minutes.
+    """Say so, once, if trees of some of the points foretell many minutes."""
+    n, n_features = points.means.shape
+    estimate = foretold_seconds(chosen, geometry, points)
+    if estimate > _LONG_SECONDS:
+        megabytes = n * bytes_each(geometry, n_features) / 1e6
+        remedies = (
+            "A threshold, fewer columns, a sample of the rows or a simpler family would make it "
+            "shorter"
+        )
+        warnings.warn(
+            f"linkage of {n:,} distinct rows with {n_features} columns may take about "
+            f"{estimate / 60:,.0f} minutes and {megabytes:,.0f} MB. {remedies}; progress=True "
+            "shows how far it is",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def foretold_seconds(chosen: Plan, geometry: Any, points: Observations) -> float:
+    """About how long all points will take, from trees of some of them; 0 for small jobs.
 
     How the time grows is measured too: n² by scanning, little more than n by the kd-tree where
     the data let it. Queries alone would not tell, as full covariances cost nothing while
@@ -121,7 +140,7 @@ def warn_if_long(chosen: Plan, geometry: Any, points: Observations, stacklevel: 
     """
     n, n_features = points.means.shape
     if n**2 * n_features <= _WORTH_A_PILOT:
-        return
+        return 0.0
 
     def seconds(size: int) -> float:
         once = attempt(size)
@@ -148,19 +167,7 @@ def warn_if_long(chosen: Plan, geometry: Any, points: Observations, stacklevel: 
         far = now > _PILOT_SECONDS and estimate < 0.1 * _LONG_SECONDS
         if far or now > _LONG_PILOT_SECONDS:
             break
-    if estimate > _LONG_SECONDS:
-        megabytes = n * bytes_each(geometry, n_features) / 1e6
-        remedies = (
-            "A threshold, fewer columns, a sample of the rows or a simpler family would make it "
-            "shorter"
-        )
-        warnings.warn(
-            f"linkage of {n:,} distinct rows with {n_features} columns may take about "
-            f"{estimate / 60:,.0f} minutes and {megabytes:,.0f} MB. {remedies}; progress=True "
-            "shows how far it is",
-            UserWarning,
-            stacklevel=stacklevel,
-        )
+    return estimate
 
 
 def bytes_each(geometry: Any, n_features: int) -> int:
