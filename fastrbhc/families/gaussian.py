@@ -199,27 +199,19 @@ class FullCovariance(NamedTuple):
         n_features = n_columns(clusters)
         if boxes[node, 2 * n_features] == np.inf:
             return np.nan
-        distance, form, entry = 0.0, 0.0, 0
+        distance = 0.0
         for k in range(n_features):
-            gap, row = _gap(clusters, i, boxes, node, k), 0.0
+            mean = clusters.means[k, i]
+            gap = max(max(boxes[node, 2 * k] - mean, mean - boxes[node, 2 * k + 1]), 0.0)
             distance += gap * gap
-            for m in range(k):
-                row += clusters.moments[i, entry + m] * _gap(clusters, i, boxes, node, m)
-            form += gap * (2.0 * row + clusters.moments[i, entry + k] * gap)
-            entry += k + 1
-        # Along the gap the variance of slot i may be much less than its largest eigenvalue.
-        spread0, w0 = clusters.cached[i, n_features], clusters.weights[i]
-        if distance > 0.0:
-            rounding = 1e-13 * spread0
-            spread0 = min(spread0, form / (w0 * distance) + geometry.ridge + rounding)
         volume0, k = clusters.cached[i, n_features + 2], 2 * n_features
         volume1 = min(max(volume0, boxes[node, k + 3]), boxes[node, k + 4])
         return _bound(
             n_features,
             cutoff,
             distance,
-            w0,
-            spread0,
+            clusters.weights[i],
+            clusters.cached[i, n_features],
             volume0,
             boxes[node, k],
             boxes[node, k + 2],
@@ -260,13 +252,6 @@ class FullCovariance(NamedTuple):
 
 
 @kernel
-def _gap(clusters, i, boxes, node, k):
-    """The step from the mean of slot i to the nearest point of a box, in column k."""
-    mean = clusters.means[k, i]
-    return min(max(mean, boxes[node, 2 * k]), boxes[node, 2 * k + 1]) - mean
-
-
-@kernel
 def _at_most(slots, bounds, size, cutoff):
     """Keep the slots whose bounds are at most the cutoff; how many they are."""
     count = 0
@@ -280,11 +265,10 @@ def _at_most(slots, bounds, size, cutoff):
 def _bound(n_features, cutoff, distance, w0, spread0, volume0, w1, spread1, volume1):
     """Lower bound of d from squared distance, weights, largest eigenvalues and mean log volumes.
 
-    Of the means: δᵀA⁻¹δ ≥ (vᵀδ)²/vᵀAv for every v, and along v the variances are between the
-    smoothing and the largest eigenvalues. Of the shapes: by Minkowski's inequality the bracket is
-    at least d·[n log((n₀g₀ + n₁g₁)/n) − n₀ log g₀ − n₁ log g₁], with g = det Σ^(1/d) and log g the
-    volume. Both grow with either weight; the first falls with either spread, the second grows as
-    the volumes part: so ends of intervals will do for a box.
+    Of the means: δᵀA⁻¹δ ≥ ‖δ‖²/λmax(A), and λmax is convex. Of the shapes: by Minkowski's
+    inequality the bracket is at least d·[n log((n₀g₀ + n₁g₁)/n) − n₀ log g₀ − n₁ log g₁], with
+    g = det Σ^(1/d) and log g the volume. Both grow with either weight; the first falls with either
+    spread, the second grows as the volumes part: so ends of intervals will do for a box.
     """
     weight = w0 + w1
     share0, share1 = w0 / weight, w1 / weight
