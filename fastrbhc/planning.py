@@ -134,9 +134,9 @@ def warn_if_long(chosen: Plan, geometry: Any, points: Observations, stacklevel: 
 def foretold_seconds(chosen: Plan, geometry: Any, points: Observations) -> float:
     """About how long all points will take, from trees of some of them; 0 for small jobs.
 
-    How the time grows is measured too: n² by scanning, little more than n by the kd-tree where
-    the data let it. Queries alone would not tell, as full covariances cost nothing while
-    all clusters are points.
+    By scanning it grows as n². By the kd-tree that is measured too: little more than n where the
+    data let it. Queries alone would not tell, as full covariances cost nothing while all clusters
+    are points.
     """
     n, n_features = points.means.shape
     if n**2 * n_features <= _WORTH_A_PILOT:
@@ -156,12 +156,14 @@ def foretold_seconds(chosen: Plan, geometry: Any, points: Observations) -> float
         return time.perf_counter() - start
 
     attempt(min(20, n))  # compiles, perhaps
+    # Few rows are scanned in less time than it takes to begin, which would look like a growth of n.
+    least_growth = 2.0 if chosen.neighbors == "brute" else 1.0
     size = min(_PILOT, n)
     now = seconds(size)
     estimate = now * (n / size) ** 2
     while 4 * size <= n:
         size, before, now = 4 * size, now, seconds(4 * size)
-        growth = min(max(math.log(now / before, 4.0), 1.0), 2.0)
+        growth = min(max(math.log(now / before, 4.0), least_growth), 2.0)
         estimate = now * (n / size) ** growth
         # Short pilots are rough, and believed only if they are far from the limit.
         far = now > _PILOT_SECONDS and estimate < 0.1 * _LONG_SECONDS

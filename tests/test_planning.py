@@ -131,8 +131,9 @@ class Clock:
 def foretell(monkeypatch):
     """Messages about a job of n rows in two columns, and the sizes of the trees tried."""
 
-    def foretell(n, seconds_of_tree):
+    def foretell(n, seconds_of_tree, neighbors="kd_tree"):
         clock = Clock(seconds_of_tree)
+        clock.neighbors = neighbors
         monkeypatch.setattr(planning, "time", clock)
         geometry, points = as_family("poisson").geometry(2), Observations(np.ones((n, 2)))
         with warnings.catch_warnings(record=True) as caught:
@@ -165,6 +166,13 @@ def test_a_growth_out_of_bounds_is_not_believed(foretell):
     assert "about 13 minutes" in message  # 16 · 50 seconds
     [message], _ = foretell(100_000, lambda n: 1e-9 * n**3)
     assert "about 333 minutes" in message  # 8 · 50² seconds
+
+
+@pytest.mark.fast
+def test_scans_grow_by_squares(foretell):
+    """Whatever small trees say, which are over before all threads have begun."""
+    [message], _ = foretell(100_000, lambda n: 1e-3 * n, neighbors="brute")
+    assert "about 83 minutes" in message  # 2 · 50² seconds
 
 
 @pytest.mark.fast
