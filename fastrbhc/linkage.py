@@ -23,6 +23,7 @@ from fastrbhc.validation import (
     check_algorithm,
     check_audit,
     check_choice,
+    check_groups,
     check_rows,
     check_threads,
     check_threshold,
@@ -237,10 +238,7 @@ def dissimilarity(X0: ArrayLike, X1: ArrayLike, family: str | Family) -> float:
     3.0
     """
     family = as_family(family)
-    rows0 = check_rows(X0, family, min_rows=1, name="X0")
-    rows1 = check_rows(X1, family, min_rows=1, name="X1")
-    if rows0.shape[1] != rows1.shape[1]:
-        raise ValueError(f"X0 has {rows0.shape[1]} columns and X1 has {rows1.shape[1]}")
+    rows0, rows1 = check_groups(X0, X1, family)
     labels = np.repeat([0, 1], [len(rows0), len(rows1)])
     with compiling_for(family):
         geometry = family.geometry(rows0.shape[1])

@@ -11,7 +11,7 @@ from fastrbhc import statistics
 from fastrbhc._jit import compiling_for, kernel
 from fastrbhc.families import Family, as_family
 from fastrbhc.geometry import curvature, new_scratch
-from fastrbhc.validation import check_covariance, check_rows
+from fastrbhc.validation import check_covariance, check_groups, check_rows
 
 
 def taylor_dissimilarity(
@@ -73,10 +73,7 @@ def taylor_dissimilarity(
     0.177
     """
     family = as_family(family)
-    rows0 = check_rows(X0, family, min_rows=1, name="X0")
-    rows1 = check_rows(X1, family, min_rows=1, name="X1")
-    if rows0.shape[1] != rows1.shape[1]:
-        raise ValueError(f"X0 has {rows0.shape[1]} columns and X1 has {rows1.shape[1]}")
+    rows0, rows1 = check_groups(X0, X1, family)
     n_features = rows0.shape[1]
     geometry = family.geometry(n_features)
     has_covariance = geometry.sizes(n_features).moments > 0

@@ -32,6 +32,15 @@ def check_rows(X: ArrayLike, family: Family, *, min_rows: int = 2, name: str = "
     return check_values(values, family, column_names(X), name)
 
 
+def check_groups(X0: ArrayLike, X1: ArrayLike, family: Family) -> tuple[Any, Any]:
+    """Two groups of rows with the same columns."""
+    rows0 = check_rows(X0, family, min_rows=1, name="X0")
+    rows1 = check_rows(X1, family, min_rows=1, name="X1")
+    if rows0.shape[1] != rows1.shape[1]:
+        raise ValueError(f"X0 has {rows0.shape[1]} columns and X1 has {rows1.shape[1]}")
+    return rows0, rows1
+
+
 def check_kinds(X: Any, name: str = "X") -> None:
     """Refuse text, dates and masks, which would be misread or fail without saying where."""
     if isinstance(X, np.ma.MaskedArray) and np.ma.getmaskarray(X).any():
