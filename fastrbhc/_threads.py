@@ -88,6 +88,7 @@ class Threads:
             raise
         finally:
             others = [job.result()[0] for job in jobs]
+        report(total)  # the last pieces may have been taken by others
         return (busy + sum(others)) / total
 
     @contextlib.contextmanager

@@ -83,6 +83,17 @@ def test_scratch_memory_is_not_shared(count):
     assert any(scratches)
 
 
+@every_count
+def test_the_last_report_is_of_all(count):
+    """Also where another thread was quicker and did everything."""
+    for _ in range(20):
+        reports = []
+        with Threads([None] * count) as threads:
+            threads.run(lambda *_: None, 3, LONG, reports.append)
+        assert reports[-1] == 3
+        assert reports == sorted(reports)
+
+
 def test_time_is_told_for_one_element():
     with Threads([None] * 2) as threads:
         took = threads.run(lambda start, stop, _: time.sleep(1e-3 * (stop - start)), 40, 1e-3)
