@@ -12,10 +12,12 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 BENCHMARKS = HERE / "benchmarks"
 RESULTS = ROOT / ".asv" / "results"
+ENVIRONMENTS = ROOT / ".asv" / "environments.json"  # versions installed, by environment and commit
 
 _SMALL_TREES = (
     # All algorithms and backends for one family of each geometry, one way for the others.
-    r"(spherical_gaussian|gaussian|poisson)', '\w+', '\w+', 1000, 2\)",
+    r"spherical_gaussian', '\w+', '\w+', 1000, 2\)",
+    r"(gaussian|poisson)', '(greedy|nn_chain)', '\w+', 1000, 2\)",
     r"(multinomial|bernoulli|exponential)', 'greedy', 'kd_tree', 1000, 2\)",
     r"(spherical_gaussian|gaussian|poisson)', 'greedy', 'brute', 1000, (8|32)\)",
     r"(gaussian|poisson)', 'greedy', 'kd_tree', 10000, 2\)",

@@ -52,9 +52,7 @@ class WardAgainstPeers:
 
     def track_auto(self, peer, n, d):
         """As "auto" does it, on all threads."""
-        return compare(
-            lambda: fastrbhc.linkage(self.X, "ward"), lambda: PEERS[peer](self.X)
-        ).ratio
+        return compare(lambda: fastrbhc.linkage(self.X, "ward"), lambda: PEERS[peer](self.X)).ratio
 
     def track_one_thread(self, peer, n, d):
         """The same on one thread, as the peers."""
