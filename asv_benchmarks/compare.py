@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from tqdm import tqdm
 
 from regressions import FACTOR, Comparison, compare
 from run import environment, git
@@ -38,11 +41,11 @@ class Samples(NamedTuple):
 class Worker:
     """The benchmarks with the package of one tree."""
 
-    def __init__(self, tree: Path, cache: Path | None = None) -> None:
+    def __init__(self, tree: Path, benchmarks: Path, cache: Path | None = None) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, HERE / "worker.py", str(theirs.fileno()), tree, BENCHMARKS],
+                [sys.executable, HERE / "worker.py", str(theirs.fileno()), tree, benchmarks],
                 pass_fds=[theirs.fileno()],
                 env=environment(tree, cache),
             )
@@ -77,6 +80,7 @@ def main() -> int:
     parser.add_argument("--samples", type=int, default=5, help="measurements for each process")
     parser.add_argument("--bench", action="append", metavar="REGEX", help="not the quick set")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))  # so that the worktree is removed
     patterns = arguments.bench or QUICK_TO_COMPARE
     with _worktree(arguments.base) as tree, _workers(tree) as (base, present):
         print(f"{git('describe', '--always', arguments.base)} against the present tree", flush=True)
@@ -120,7 +124,7 @@ def examine(
 
     for number in range(rounds):
         say(f"round {number + 1} of {rounds}: {len(wanted)} cases")
-        for case in wanted:
+        for case in tqdm(wanted, disable=None, leave=False):
             if case not in left_out:
                 once_more(case)
     doubtful = [case for case in wanted if (found := decision(case)) and found.doubtful]
@@ -140,8 +144,9 @@ def report(found: dict[Case, Comparison | None], factor: float) -> Iterator[str]
     for title, some, sign in (("slower", slower, -1.0), ("faster", faster, 1.0)):
         for case, one in sorted(some.items(), key=lambda item, sign=sign: sign * item[1].ratio):
             yield f"{title}  × {one.ratio:.2f}  {case}"
-    for case in found.keys() - known.keys():
-        yield f"left out        {case}"
+    for case in found:
+        if case not in known:
+            yield f"left out        {case}"
     yield (
         f"{len(known)} cases: {len(slower)} slower and {len(faster)} faster by more than a factor "
         f"of {factor:g}, {len(found) - len(known)} left out"
@@ -176,7 +181,8 @@ def measure(base: Worker, present: Worker, case: Case, count: int) -> Samples | 
 @contextlib.contextmanager
 def _workers(tree: Path) -> Iterator[tuple[Worker, Worker]]:
     # Kernels of the other commit are kept for the next comparison with it.
-    base, present = Worker(tree, cache=ROOT / ".asv" / "numba"), Worker(ROOT)
+    base = Worker(tree, BENCHMARKS, cache=ROOT / ".asv" / "numba")
+    present = Worker(ROOT, BENCHMARKS)
     try:
         yield base, present
     finally:

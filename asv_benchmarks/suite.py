@@ -39,7 +39,6 @@ QUICK = (
     r"^ratios\.WardAgainstPeers\.track_auto\('\w+', 2000, ",
     r"^ratios\.AgainstNeighbours\..*'(spherical_gaussian|poisson)', 2\)",
     r"^ratios\.AgainstOurselves\.",
-    r"^bhc\..*quick",
 )
 
 # Ratios to peers are left out where two versions of ours are compared: they would only bring the
