@@ -21,11 +21,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tqdm import tqdm
-
 from regressions import FACTOR, Comparison, compare
 from run import environment, git
 from suite import BENCHMARKS, HERE, QUICK_TO_COMPARE, ROOT, Case, cases, chosen
+from tqdm import tqdm
 
 WORKTREES = ROOT / ".asv" / "worktrees"
 _LONGEST = 900.0  # seconds for one answer; a setup may compile

@@ -11,7 +11,7 @@ import run
 
 pytest.importorskip("asv_runner", reason="asv comes with the extra 'bench'")
 
-SUITE = '''
+SUITE = """
 import time
 import fastrbhc
 
@@ -36,7 +36,7 @@ class Made:
 
 def time_crash():
     fastrbhc.crash()
-'''
+"""
 PACKAGE = "import os\nSECONDS = {}\ndef crash(): os._exit(7)\n"
 
 
@@ -73,11 +73,9 @@ def test_what_became_slower_is_told_and_nothing_else(repository, monkeypatch, ca
     assert {line[-1] for line in slower} == {"made.Made.time_work(1)", "made.Made.track_memory(1)"}
     assert {line[-1] for line in slower if line[2] == "3.00"} >= {"made.Made.track_memory(1)"}
     left_out = {line.split()[-1] for line in lines if line.startswith("left out")}
-    assert left_out == {
-        "made.time_crash",
-        "made.Made.time_new(1)",
-        *(f"made.Made.{name}(2)" for name in ("time_same", "time_work", "time_new", "track_memory")),
-    }
+    senseless = [f"made.Made.{what}(2)" for what in ("time_same", "time_work", "time_new")]
+    others = ["made.time_crash", "made.Made.time_new(1)", "made.Made.track_memory(2)"]
+    assert left_out == {*senseless, *others}
     failures = [line for line in lines if " failed" in line]
     assert any("time_new(1) failed" in line and "no attribute 'new'" in line for line in failures)
     assert any("time_crash failed" in line for line in failures)

@@ -1,4 +1,4 @@
-"""The page of benchmark results: what it reads, and, in a browser without network, what it draws."""
+"""The page of benchmark results: what it reads, and what it draws in a browser without network."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ BENCHMARKS = {
 
 
 def described(name):
-    code = f'class Made:\n    def {name.split(".")[-1]}(self):\n        """Says what."""\n        pass'
+    code = f'class Made:\n    def {name.split(".")[-1]}(self):\n        """Says what."""'
     found = {key: value for key, value in BENCHMARKS[name].items() if key != "values"}
     return {**found, "name": name, "version": "1", "code": code}
 
@@ -219,9 +219,10 @@ def browser(tmp_path_factory):
     def opened(path, where=""):
         told = subprocess.run(
             [
-                *(program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
-                *(f"--user-data-dir={profile}", "--host-resolver-rules=MAP * ~NOTFOUND"),
-                *("--window-size=1400,1000", "--virtual-time-budget=5000", "--dump-dom"),
+                *(program, "--headless", "--no-sandbox", "--disable-gpu"),
+                *("--disable-dev-shm-usage", f"--user-data-dir={profile}"),
+                *("--host-resolver-rules=MAP * ~NOTFOUND", "--window-size=1400,1000"),
+                *("--virtual-time-budget=5000", "--dump-dom"),
                 f"{path.as_uri()}{where}",
             ],
             capture_output=True,
