@@ -24,6 +24,7 @@ from suite import BENCHMARKS, ENVIRONMENTS, HERE, RESULTS, ROOT, cases
 
 TITLE = "fastrbhc benchmarks"
 PAGE = HERE / "page"
+SCRIPTS = ("graphs.js", "measured.js", "overview.js", "detail.js", "page.js")
 # Versions of the formats that asv writes; others may mean something else.
 _BENCHMARKS_FORMAT, _RESULTS_FORMAT = 2, 2
 
@@ -65,7 +66,7 @@ def main() -> int:
 def page(data: dict[str, Any]) -> str:
     """The page as text."""
     template = string.Template((PAGE / "page.html").read_text(encoding="utf-8"))
-    scripts = [(PAGE / name).read_text(encoding="utf-8") for name in ("graphs.js", "page.js")]
+    scripts = [(PAGE / name).read_text(encoding="utf-8") for name in SCRIPTS]
     # Inside a script element only "</" can end the text too early.
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("</", r"<\/")
     return template.substitute(

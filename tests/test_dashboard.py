@@ -313,6 +313,30 @@ def test_search_finds_cases(written, browser):
     assert "×1.50" in row["text"]
 
 
+def test_typing_and_clicking(written, browser):
+    actions = """<script>
+      document.querySelector("th[data-sort=latest]").click();  // the largest number first
+      document.querySelector("button[data-kind=time]").click();
+      const field = document.getElementById("search");
+      field.focus();
+      field.value = "poisson";
+      field.dispatchEvent(new Event("input"));
+      document.body.dataset.address = location.hash;
+      document.body.dataset.listed = document.querySelectorAll("tr.link").length;
+      document.querySelector("tr.link").click();
+    </script></body>"""
+    written.write_text(written.read_text().replace("</body>", actions))
+    elements = browser(written)
+    (body,) = elements.of("body")
+    assert body["data-address"] == "#/?q=poisson"
+    assert body["data-listed"] == "1"
+    # The page of the benchmark is opened, with the cases that were searched for.
+    assert elements.of("h1")[0]["text"] == "linkage.Made.time_tree"
+    cases = {path.get("data-case") for path in elements.of("path", class_="line")}
+    assert {"n = 1000", "n = 10000", "n = 100000"} <= cases
+    assert not [case for case in cases if case and "gaussian" in case]
+
+
 def test_one_commit_is_enough_for_a_page(results, tmp_path, browser):
     for commit in HASHES[:-1]:
         (results / "made-up" / f"{commit[:8]}-existing.json").unlink()
