@@ -171,7 +171,7 @@ def build(
             tally, sample, greedy = None, None, None
             if again is not None and not family.reducible:
                 sample = _sample(n_points, int(merges.made[0])) if audit == "sample" else None
-                clusters = chosen.clusters(geometry, again)
+                clusters = chosen.clusters(geometry, again, audited=True)
                 tally = chosen.audit(geometry, clusters, merges, sample, report)
             if again is not None and chosen.algorithm == "nn_chain":
                 exact = plan(family, n_points, n_features, "auto", neighbors, n_threads)

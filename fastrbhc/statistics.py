@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,17 +19,25 @@ _PORTION = 4_000_000
 
 
 def clusters_of_points(
-    geometry: Any, points: Observations, padded: bool = False, coarse: bool = True
+    geometry: Any,
+    points: Observations,
+    padded: bool = False,
+    coarse: bool = True,
+    by_cluster: bool = False,
 ) -> Clusters:
     """One slot for every point; points come in the order that decides ties.
 
     If padded, free slots fill up the last tile, and spare ones follow. Without coarse means and
-    outlines there are no ``lower_bounds``.
+    outlines there are no ``lower_bounds``. With coarse means to scan, the means themselves may
+    as well lie together by cluster: exact values of Caltech's words (1,000 columns) then take
+    a quarter of the time, as each column is no longer a line of memory of its own.
     """
     n, n_features = points.means.shape
     tiles = -(-n // TILE) * TILE
     capacity = tiles + min(SPARE, tiles) if padded else n
     clusters = _empty_clusters(geometry, capacity, n_features, coarse)
+    if by_cluster and coarse and geometry.sizes(n_features).by_cluster:
+        clusters = _with_order(clusters, "F")
     clusters.weights[:n] = 1.0 if points.weights is None else points.weights
     clusters.means[:, :n] = points.means.T
     if points.residuals is not None:
@@ -37,6 +45,8 @@ def clusters_of_points(
     clusters.weights[n:] = np.nan
     clusters.means[:, n:] = np.nan
     clusters = _with_frame(geometry, clusters)
+    if not clusters.coarse.shape[0]:  # means are scanned after all
+        clusters = _with_order(clusters, "C")
     _refresh(geometry, clusters, 1, new_scratch(geometry, n_features))
     clusters.cached[1:] = clusters.cached[0]  # points have no extent, wherever they lie
     clusters.outlines[:, 1:] = clusters.outlines[:, :1]
@@ -143,6 +153,14 @@ def _empty_clusters(geometry: Any, n: int, n_features: int, coarse: bool = True)
         outlines=np.zeros((sizes.outline if coarse else 0, n)),
         ranks=np.arange(n),
         columns=(),
+    )
+
+
+def _with_order(clusters: Clusters, order: Literal["C", "F"]) -> Clusters:
+    """The clusters with their means by column ("C") or by cluster ("F")."""
+    return clusters._replace(
+        means=np.asarray(clusters.means, order=order),
+        residuals=np.asarray(clusters.residuals, order=order),
     )
 
 
