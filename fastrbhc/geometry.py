@@ -301,10 +301,10 @@ def suspects_one_by_one(geometry, clusters, queue, first, last, start, stop, cut
     for q in range(first, last):
         i = np.int64(queue[q])
         more = candidates(geometry, clusters, i, start, stop, cutoffs[i], scratch)
-        least = 0
-        for c in range(1, more):
-            if scratch.bounds[c] < scratch.bounds[least]:
-                least = c
+        least, smallest = 0, np.inf
+        for c in range(more):
+            if scratch.bounds[c] < smallest and scratch.slots[c] != i:
+                least, smallest = c, scratch.bounds[c]
         for c in range(more):
             other = least if c == 0 else 0 if c == least else c
             scratch.suspects[count + c] = (q - first) * BLOCK + scratch.slots[other] - start
