@@ -6,7 +6,8 @@ BIN = $(VENV)/bin
 PYTEST = $(BIN)/python -m pytest
 TWO_WORKERS = -n 2
 
-.PHONY: demo test lint types test-families test-indices test-thorough test-lowest bench bench-peers clean
+.PHONY: demo test lint types docs test-notebooks notebooks test-families test-indices test-thorough \
+	test-lowest bench bench-peers clean
 
 # Installed again whenever the metadata change; the demonstration needs less than the tests.
 $(VENV)/runtime: pyproject.toml
@@ -35,6 +36,18 @@ test: $(VENV)/installed
 	$(ONE_OF_EACH) $(PYTEST) -q $(TWO_WORKERS) $(MERGING_TESTS)
 	$(PYTEST) -q $(TWO_WORKERS) $(addprefix --ignore=,$(MERGING_TESTS))
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -q $(TWO_WORKERS) -m fast tests
+
+# The notebooks, executed as they are saved.
+test-notebooks: $(VENV)/installed
+	$(PYTEST) -q $(TWO_WORKERS) --nbmake --nbmake-timeout=120 -p no:doctest -o addopts= notebooks
+
+# Executed, and saved with what they print and draw.
+notebooks: $(VENV)/installed
+	$(BIN)/jupyter nbconvert --to notebook --execute --inplace notebooks/*.ipynb
+
+# The guide and the API as HTML in docs/_build/html; a warning is an error.
+docs: $(VENV)/installed
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 
 # All tests with all families.
 test-families: $(VENV)/installed
@@ -74,5 +87,5 @@ bench-peers: $(VENV)/installed
 	$(BIN)/python asv_benchmarks/bench_peers.py $(OPTIONS)
 
 clean:
-	rm -rf $(VENV) $(VENV)-lowest .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lowest docs/_build docs/api docs/notebooks .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
