@@ -38,7 +38,7 @@ def explore(
     family : str or record, default="gaussian"
         The family of the ellipses.
     max_clusters : int, default=50
-        λ begins where there are at most so many clusters, or where the tree has that few.
+        λ begins where there are at most so many clusters.
     max_points : int, default=5000
         Of more rows a random sample is drawn.
 
@@ -69,16 +69,18 @@ def explore(
         raise ValueError(f"X has {len(plane.means)} rows and the tree has {tree.n_leaves}")
     path = tree.path()
     first = int(np.argmax(path.n_clusters <= max(max_clusters, tree.n_trees)))
-    ends = path.thresholds[max(first - 1, 0) : -1]  # the last is infinite, or the end of the tree
+    # The last threshold is infinite, or where the tree ends; the one before it is the last merge.
+    ends = path.thresholds[max(first - 1, 0) : -1]
     ends = ends[ends > 0.0]
     lowest, highest = (ends[0], ends[-1]) if ends.size else (1.0, 1.0)
     limit = path.thresholds[-1]
-    lower, upper = np.log10(0.9 * lowest), np.log10(min(1.1 * highest, limit))
+    lower = np.log10((1.0 + 1e-6) * lowest if first else 0.9 * lowest)
+    upper = max(np.log10(min(1.1 * highest, limit)), lower + 1e-6)
     slider = widgets.FloatLogSlider(
         value=float(np.sqrt(lowest * highest)),
         min=float(lower),
-        max=float(max(upper, lower + 1e-6)),
-        step=float((upper - lower) / _STEPS) or 1e-6,
+        max=float(upper),
+        step=float((upper - lower) / _STEPS),
         description="λ",
         readout_format=".4g",
         layout={"width": "60%"},
