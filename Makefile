@@ -6,7 +6,8 @@ BIN = $(VENV)/bin
 PYTEST = $(BIN)/python -m pytest
 TWO_WORKERS = -n 2
 
-.PHONY: demo test lint types test-families test-indices test-thorough test-lowest bench bench-peers clean
+.PHONY: demo test lint types test-families test-indices test-thorough test-lowest baselines bench bench-peers \
+	clean
 
 # Installed again whenever the metadata change; the demonstration needs less than the tests.
 $(VENV)/runtime: pyproject.toml
@@ -63,6 +64,10 @@ test-lowest:
 	$(VENV)-lowest/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python \
 		--resolution lowest-direct --editable ".[dev]"
 	$(VENV)-lowest/bin/python -m pytest -q $(TWO_WORKERS) tests
+
+# The pictures that tests compare with, drawn anew. Look at them before you commit them.
+baselines: $(VENV)/installed
+	FASTRBHC_BASELINES=refresh $(PYTEST) -q tests/test_plotting.py -k test_picture
 
 # Ratios to peers in one run; see asv_benchmarks for the dashboard.
 bench: $(VENV)/installed

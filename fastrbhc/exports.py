@@ -6,9 +6,11 @@ deep as they are long come out like any other tree.
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +26,18 @@ if TYPE_CHECKING:
 _FORMAT, _VERSION = "fastrbhc.dendrogram", 1
 # What a Newick label may hold without quotes; an underscore there would be read as a blank.
 _PLAIN = re.compile(r"[^\s()\[\]{}:;,'\"_]+")
+
+
+@contextlib.contextmanager
+def _nothing_to_collect() -> Iterator[None]:
+    """Keep the garbage collector from looking again and again at millions of new objects."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def to_pandas(tree: Dendrogram) -> Any:
@@ -96,23 +110,23 @@ def to_networkx(tree: Dendrogram, names: Sequence[Any] | None = None) -> Any:
     n, m = tree.n_leaves, len(tree.merges)
     _, sizes = leaf_spans(tree.merges, n)
     heights = np.append(np.zeros(n), tree.heights)
-    graph = networkx.DiGraph()
     columns = (heights.tolist(), tree.node_weights.tolist(), sizes.tolist())
-    graph.add_nodes_from(
-        (node, {"height": height, "weight": weight, "size": size})
-        for node, (height, weight, size) in enumerate(zip(*columns, strict=True))
-    )
-    lengths = _lengths(tree)[tree.merges]
-    graph.add_edges_from(
-        (n + row, child, {"length": length})
-        for row, pair, pair_lengths in zip(
-            range(m), tree.merges.tolist(), lengths.tolist(), strict=True
+    parents = np.repeat(np.arange(n, n + m), 2).tolist()
+    children = tree.merges.ravel()
+    lengths = _lengths(tree)[children].tolist()
+    graph = networkx.DiGraph()
+    with _nothing_to_collect():
+        graph.add_nodes_from(
+            (node, {"height": height, "weight": weight, "size": size})
+            for node, (height, weight, size) in enumerate(zip(*columns, strict=True))
         )
-        for child, length in zip(pair, pair_lengths, strict=True)
-    )
-    if texts is not None:
-        for leaf, name in enumerate(texts):
-            graph.nodes[leaf]["name"] = name
+        graph.add_edges_from(
+            (parent, child, {"length": length})
+            for parent, child, length in zip(parents, children.tolist(), lengths, strict=True)
+        )
+        if texts is not None:
+            for leaf, name in enumerate(texts):
+                graph.nodes[leaf]["name"] = name
     return graph
 
 
@@ -158,14 +172,14 @@ def to_newick(tree: Dendrogram, names: Sequence[Any] | None = None) -> str:
     ends_tree = is_root.tolist()
     parts: list[str] = []
     closed = 0
-    for place, leaf in enumerate(order.tolist()):
+    for leaf, n_opening, n_closing in zip(order.tolist(), opening, to_close, strict=True):
         node = leaf
-        parts.append("(" * opening[place] + quoted[leaf])
-        for _ in range(to_close[place]):
-            parts.append(f":{lengths[node]!r})")
+        parts.append("(" * n_opening + quoted[leaf])
+        for _ in range(n_closing):
+            parts.append(f":{lengths[node]})")
             node = closing[closed]
             closed += 1
-        parts.append(";\n" if ends_tree[node] else f":{lengths[node]!r},")
+        parts.append(";\n" if ends_tree[node] else f":{lengths[node]},")
     return "".join(parts).removesuffix("\n")
 
 
@@ -208,7 +222,7 @@ def to_json(tree: Dendrogram, names: Sequence[Any] | None = None) -> str:
         ``children``
             Pairs of nodes; the i-th pair is joined to node n + i, children come first.
         ``heights``, ``weights``, ``steps``
-            Of each merge, as in `Dendrogram`.
+            Of each merge, as in `Dendrogram`; the last is empty where it is not known.
         ``leaf_weights``
             Of each row; null if all are 1.
         ``names``
@@ -227,20 +241,21 @@ def to_json(tree: Dendrogram, names: Sequence[Any] | None = None) -> str:
     [[0, 1], [2, 3]]
     """
     texts = check_names(names, tree.n_leaves)
-    content: dict[str, Any] = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "n_leaves": tree.n_leaves,
-        "threshold": tree.threshold if np.isfinite(tree.threshold) else None,
-        "children": tree.merges.tolist(),
-        "heights": tree.heights.tolist(),
-        "weights": tree.weights.tolist(),
-        "steps": tree.steps.tolist(),
-        "leaf_weights": None if tree.leaf_weights is None else tree.leaf_weights.tolist(),
-    }
-    if texts is not None:
-        content["names"] = texts
-    return json.dumps(content, allow_nan=False)
+    with _nothing_to_collect():
+        content: dict[str, Any] = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "n_leaves": tree.n_leaves,
+            "threshold": tree.threshold if np.isfinite(tree.threshold) else None,
+            "children": tree.merges.tolist(),
+            "heights": tree.heights.tolist(),
+            "weights": tree.weights.tolist(),
+            "steps": tree.steps.tolist(),
+            "leaf_weights": None if tree.leaf_weights is None else tree.leaf_weights.tolist(),
+        }
+        if texts is not None:
+            content["names"] = texts
+        return json.dumps(content, allow_nan=False)
 
 
 def from_json(text: str | bytes) -> Dendrogram:
@@ -265,7 +280,8 @@ def from_json(text: str | bytes) -> Dendrogram:
     """
     from fastrbhc.dendrogram import Dendrogram
 
-    content = json.loads(text)
+    with _nothing_to_collect():
+        content = json.loads(text)
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise ValueError(f"this is not a tree: its 'format' is not {_FORMAT!r}")
     if content.get("version") != _VERSION:
@@ -301,9 +317,9 @@ def _check_merges(
     leaf_weights: NDArray[np.float64] | None,
 ) -> None:
     m = len(children)
-    lengths = {"heights": heights, "weights": weights, "steps": steps}
-    for name, values in lengths.items():
-        if values.shape != (m,):
+    for name, values in {"heights": heights, "weights": weights, "steps": steps}.items():
+        unknown = values is steps and steps.size == 0
+        if values.shape != (m,) and not unknown:
             raise ValueError(f"this tree has {m} merges and {values.size} {name}")
     if leaf_weights is not None and leaf_weights.shape != (n,):
         raise ValueError(f"this tree has {n} leaves and {leaf_weights.size} leaf_weights")

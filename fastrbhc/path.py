@@ -150,7 +150,7 @@ def path_of(tree: Dendrogram) -> ClusteringPath:
     levels = tree.levels
     steps = np.flatnonzero(levels[1:] > levels[:-1]) + 1
     # How many merges have been made in each clustering.
-    made = np.unique(np.concatenate([[0], steps, [levels.size]]))
+    made = np.concatenate([[0], steps, [levels.size]]) if levels.size else np.zeros(1, np.int64)
     # No cluster is lighter than its parts: the heaviest so far is still there, or in one that is.
     heaviest = np.maximum.accumulate(tree.node_weights)[tree.n_leaves - 1 :]
     return ClusteringPath(

@@ -79,7 +79,7 @@ PICTURES = {
     "heights_at_threshold": lambda ax: TREE.plot_heights(ax, threshold=30.0, scale="log"),
     "path": lambda ax: TREE.path().plot(ax),
     "clusters_gaussian": lambda ax: plot_clusters(HEAPS, TREE.cut(n_clusters=4), ax),
-    "clusters_ward": lambda ax: plot_clusters(HEAPS, TREE.cut(n_clusters=12), ax, family="ward"),
+    "clusters_ward": lambda ax: plot_clusters(HEAPS, TREE.cut(n_clusters=14), ax, family="ward"),
     "clusters_poisson": lambda ax: plot_clusters(COUNTS, GROUPS, ax, family="poisson"),
     "clusters_one_column": lambda ax: plot_clusters(COUNTS[:, :1], GROUPS, ax, family="poisson"),
 }
@@ -107,6 +107,14 @@ def test_picture(name, tmp_path):
 )
 def test_the_comparison_notices_another_cut_or_colour(name, draw, tmp_path):
     assert "RMS" in difference(name, draw, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["tree", "forest", "heights", "clusters_gaussian"])
+def test_the_comparison_notices_another_shade(name, tmp_path, monkeypatch):
+    shades = (HUES[0], "#f0c000", *HUES[2:])
+    for module in ("_style", "clusters", "heights"):
+        monkeypatch.setattr(f"fastrbhc.plotting.{module}.HUES", shades)
+    assert "RMS" in difference(name, PICTURES[name], tmp_path)
 
 
 # Dendrograms

@@ -13,12 +13,12 @@ from fastrbhc.validation import check_choice
 INK, FAINT = "#222222", "#9a9a9a"
 DASHES = (0, (5, 4))
 
-# Clusters, in this order and then from the beginning again. Most are Okabe and Ito's or Tol's. Any
-# two differ by at least 13 CIELAB units, also to people with any of the three kinds of colour
+# Clusters, in this order and then from the beginning again. The first are Okabe and Ito's or Tol's.
+# Any two differ by at least 13 CIELAB units, also to people with any of the three kinds of colour
 # blindness (by the matrices of Machado et al. 2009).
 HUES = (
-    "#0072b2", "#e69f00", "#117733", "#cc79a7", "#56b4e9", "#d55e00", "#332288", "#a7bd76",
-    "#882255",
+    "#0072b2", "#e69f00", "#117733", "#cc79a7", "#56b4e9", "#d55e00",
+    "#332288", "#a7bd76", "#882255", "#9b13fd", "#e71341", "#0c400c",
 )  # fmt: skip
 
 SCALES = ("linear", "sqrt", "log")
