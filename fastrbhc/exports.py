@@ -57,11 +57,9 @@ def to_pandas(tree: Dendrogram) -> Any:
     Examples
     --------
     >>> import fastrbhc
-    >>> fastrbhc.linkage([[0.0], [1.0], [5.0]], "ward").to_pandas()[["left", "right", "size"]]
-          left  right  size
-    node
-    3        0      1     2
-    4        2      3     3
+    >>> frame = fastrbhc.linkage([[0.0], [1.0], [5.0]], "ward").to_pandas()
+    >>> frame.index.tolist(), frame["left"].tolist(), frame["size"].tolist()
+    ([3, 4], [0, 2], [2, 3])
     """
     pd = require("pandas", "to_pandas")
     n, m = tree.n_leaves, len(tree.merges)
@@ -152,7 +150,7 @@ def to_newick(tree: Dendrogram, names: Sequence[Any] | None = None) -> str:
     >>> import fastrbhc
     >>> tree = fastrbhc.linkage([[0.0], [1.0], [5.0]], "ward")
     >>> tree.to_newick(["ant", "bee", "giant squid"])
-    "('giant squid':13.5,(ant:0.25,bee:0.25):13.25);"
+    "('giant squid':6.75,(ant:0.25,bee:0.25):6.5);"
     """
     texts = check_names(names, tree.n_leaves)
     n, m = tree.n_leaves, len(tree.merges)
@@ -276,7 +274,7 @@ def from_json(text: str | bytes) -> Dendrogram:
     >>> import fastrbhc
     >>> tree = fastrbhc.linkage([[0.0], [1.0], [5.0]], "ward")
     >>> fastrbhc.Dendrogram.from_json(tree.to_json())
-    <Dendrogram: 3 leaves, 2 merges, heights up to 13.5>
+    <Dendrogram: 3 leaves, 2 merges, heights up to 6.75>
     """
     from fastrbhc.dendrogram import Dendrogram
 

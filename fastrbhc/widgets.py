@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _SIZE = (10.5, 4.4)
 _STEPS = 200  # of the slider
+_LEAVES, _MOST_LEAVES = 24, 60  # of the tree, in half a page
 
 
 def explore(
@@ -101,7 +102,7 @@ def explore(
 
         def draw(left: Any, right: Any) -> None:
             clusters.draw(plane, labels, left, max_points=max_points)
-            tree.plot(right, threshold=threshold)
+            tree.plot(right, threshold=threshold, max_leaves=max(_LEAVES, min(2 * k, _MOST_LEAVES)))
 
         image.value = _html.png(draw, _SIZE, n_axes=2)
 

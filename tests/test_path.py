@@ -46,16 +46,17 @@ def test_every_step_is_a_cut(family, phi, weighted):
 
 
 @pytest.mark.parametrize(
-    "tree",
+    "make",
     [
-        linkage(np.random.default_rng(4).normal(size=(25, 2)), "gaussian"),
-        linkage([[i, j] for i in range(5) for j in range(5)], "ward"),
-        forest_with_ties(),
-        chain(9),
+        lambda: linkage(np.random.default_rng(4).normal(size=(25, 2)), "gaussian"),
+        lambda: linkage([[i, j] for i in range(5) for j in range(5)], "ward"),
+        forest_with_ties,
+        lambda: chain(9),
     ],
     ids=["inversions", "grid", "forest", "chain"],
 )
-def test_all_clusterings_and_none_twice(tree):
+def test_all_clusterings_and_none_twice(make):
+    tree = make()
     path = tree.path()
     limit = min(tree.threshold, 2.0 * tree.heights.max())
     candidates = [0.0, limit, *tree.heights, *(np.nextafter(tree.heights, np.inf))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
 
 import matplotlib as mpl
@@ -42,10 +43,18 @@ def counts(seed=0):
 
 
 HEAPS = heaps()
-TREE = linkage(HEAPS, "ward")
-INVERTED = linkage(np.random.default_rng(4).normal(size=(25, 2)), "gaussian")
 COUNTS = counts()
 GROUPS = np.repeat([0, 1, 2], 40)
+
+
+@functools.cache
+def whole():
+    return linkage(HEAPS, "ward")
+
+
+@functools.cache
+def inverted():
+    return linkage(np.random.default_rng(4).normal(size=(25, 2)), "gaussian")
 
 
 def tip_texts(ax):
@@ -67,19 +76,19 @@ def colours_of(collection):
 # Pictures
 
 PICTURES = {
-    "tree": lambda ax: TREE.plot(ax, n_clusters=4),
-    "tree_at_threshold": lambda ax: TREE.plot(ax, threshold=60.0, max_leaves=12),
-    "tree_plain": lambda ax: TREE.plot(ax, max_leaves=20, scale="log"),
+    "tree": lambda ax: whole().plot(ax, n_clusters=4),
+    "tree_at_threshold": lambda ax: whole().plot(ax, threshold=60.0, max_leaves=12),
+    "tree_plain": lambda ax: whole().plot(ax, max_leaves=20, scale="log"),
     "tree_of_two": lambda ax: linkage([[0.0], [1.0]], "ward").plot(ax, n_clusters=2),
-    "tree_inversions": lambda ax: INVERTED.plot(ax, n_clusters=3),
-    "tree_inversions_raw": lambda ax: INVERTED.plot(ax, n_clusters=3, raw_heights=True),
-    "tree_linear": lambda ax: TREE.plot(ax, n_clusters=7, max_leaves=10, scale="linear"),
+    "tree_inversions": lambda ax: inverted().plot(ax, n_clusters=3),
+    "tree_inversions_raw": lambda ax: inverted().plot(ax, n_clusters=3, raw_heights=True),
+    "tree_linear": lambda ax: whole().plot(ax, n_clusters=7, max_leaves=10, scale="linear"),
     "forest": lambda ax: forest_with_ties().plot(ax),
-    "heights": lambda ax: TREE.plot_heights(ax, n_clusters=4),
-    "heights_at_threshold": lambda ax: TREE.plot_heights(ax, threshold=30.0, scale="log"),
-    "path": lambda ax: TREE.path().plot(ax),
-    "clusters_gaussian": lambda ax: plot_clusters(HEAPS, TREE.cut(n_clusters=4), ax),
-    "clusters_ward": lambda ax: plot_clusters(HEAPS, TREE.cut(n_clusters=14), ax, family="ward"),
+    "heights": lambda ax: whole().plot_heights(ax, n_clusters=4),
+    "heights_at_threshold": lambda ax: whole().plot_heights(ax, threshold=30.0, scale="log"),
+    "path": lambda ax: whole().path().plot(ax),
+    "clusters_gaussian": lambda ax: plot_clusters(HEAPS, whole().cut(n_clusters=4), ax),
+    "clusters_ward": lambda ax: plot_clusters(HEAPS, whole().cut(n_clusters=14), ax, family="ward"),
     "clusters_poisson": lambda ax: plot_clusters(COUNTS, GROUPS, ax, family="poisson"),
     "clusters_one_column": lambda ax: plot_clusters(COUNTS[:, :1], GROUPS, ax, family="poisson"),
 }
@@ -93,12 +102,12 @@ def test_picture(name, tmp_path):
 @pytest.mark.parametrize(
     ("name", "draw"),
     [
-        ("tree", lambda ax: TREE.plot(ax, n_clusters=5)),
-        ("tree_at_threshold", lambda ax: TREE.plot(ax, threshold=90.0, max_leaves=12)),
+        ("tree", lambda ax: whole().plot(ax, n_clusters=5)),
+        ("tree_at_threshold", lambda ax: whole().plot(ax, threshold=90.0, max_leaves=12)),
         ("tree_inversions", PICTURES["tree_inversions_raw"]),
-        ("heights", lambda ax: TREE.plot_heights(ax, n_clusters=5)),
-        ("heights_at_threshold", lambda ax: TREE.plot_heights(ax, threshold=40.0, scale="log")),
-        ("clusters_gaussian", lambda ax: plot_clusters(HEAPS, TREE.cut(n_clusters=3), ax)),
+        ("heights", lambda ax: whole().plot_heights(ax, n_clusters=5)),
+        ("heights_at_threshold", lambda ax: whole().plot_heights(ax, threshold=40.0, scale="log")),
+        ("clusters_gaussian", lambda ax: plot_clusters(HEAPS, whole().cut(n_clusters=3), ax)),
         (
             "clusters_poisson",
             lambda ax: plot_clusters(COUNTS, (GROUPS + 1) % 3, ax, family="poisson"),
@@ -121,7 +130,7 @@ def test_the_comparison_notices_another_shade(name, tmp_path, monkeypatch):
 
 
 def test_leaves_tell_their_sizes():
-    ax = TREE.plot(max_leaves=10)
+    ax = whole().plot(max_leaves=10)
     assert len(tip_texts(ax)) == 10
     assert sum(sizes_of(tip_texts(ax))) == 100
     many = chain(5_000).plot(max_leaves=3)
@@ -136,11 +145,11 @@ def test_small_trees_are_drawn_whole():
 
 
 def test_branches_have_the_colours_of_the_cut():
-    ax = TREE.plot(n_clusters=4)
+    ax = whole().plot(n_clusters=4)
     assert colours_of(ax.collections[0]) == {*HUES[:4], FAINT}
     assert sorted(annotations(ax)) == ["0", "1", "2", "3", "4 clusters"]
     # Left to right, each cluster's leaves have its colour, and its number stands below.
-    labels = TREE.cut(n_clusters=4)[TREE.leaves_order()]
+    labels = whole().cut(n_clusters=4)[whole().leaves_order()]
     order = list(dict.fromkeys(labels.tolist()))
     drawn = list(dict.fromkeys(text.get_color() for text in ax.get_xticklabels()))
     assert drawn == [HUES[label] for label in order]
@@ -151,31 +160,31 @@ def test_branches_have_the_colours_of_the_cut():
 
 def test_the_line_separates_what_is_merged_from_what_is_not():
     for k in (2, 4, 9):
-        ax = TREE.plot(n_clusters=k)
+        ax = whole().plot(n_clusters=k)
         (line,) = ax.lines
-        assert TREE.levels[99 - k] < line.get_ydata()[0] <= TREE.levels[100 - k]
-    (line,) = TREE.plot(threshold=12.5).lines
+        assert whole().levels[99 - k] < line.get_ydata()[0] <= whole().levels[100 - k]
+    (line,) = whole().plot(threshold=12.5).lines
     assert line.get_ydata()[0] == 12.5
 
 
 def test_no_line_where_no_threshold_gives_the_clusters():
     grid = linkage([[0.0], [1.0], [10.0], [11.0]], "ward")
     assert not grid.plot(n_clusters=3).lines  # two merges at the same height
-    assert not TREE.plot(n_clusters=1).lines
-    assert not TREE.plot(threshold=np.inf).lines
+    assert not whole().plot(n_clusters=1).lines
+    assert not whole().plot(threshold=np.inf).lines
 
 
 def test_labels_from_elsewhere():
     labels = np.repeat([2, 0, -1, 1], 25)
-    ax = TREE.plot(labels=labels, threshold=50.0)
+    ax = whole().plot(labels=labels, threshold=50.0)
     assert colours_of(ax.collections[0]) == {HUES[0], HUES[1], HUES[2], FAINT}
     assert ax.lines[0].get_ydata()[0] == 50.0
     with pytest.raises(ValueError, match="either labels or n_clusters"):
-        TREE.plot(labels=labels, n_clusters=3)
+        whole().plot(labels=labels, n_clusters=3)
     with pytest.raises(ValueError, match=r"shape \(3,\)"):
-        TREE.plot(labels=[0, 1, 2])
+        whole().plot(labels=[0, 1, 2])
     with pytest.raises(TypeError, match="whole numbers"):
-        TREE.plot(labels=np.zeros(100))
+        whole().plot(labels=np.zeros(100))
 
 
 def test_a_forest_reaches_up_to_its_threshold():
@@ -211,20 +220,20 @@ def test_copies_of_one_row():
 
 
 def test_heights_of_inversions():
-    row = int(np.flatnonzero(INVERTED.levels > INVERTED.heights)[0])
+    row = int(np.flatnonzero(inverted().levels > inverted().heights)[0])
 
     def bars(ax):
         return {path.vertices[0, 1] for path in ax.collections[0].get_paths()}
 
-    assert INVERTED.heights[row] in bars(INVERTED.plot(raw_heights=True))
-    assert INVERTED.heights[row] not in bars(INVERTED.plot())
-    assert set(INVERTED.levels) <= bars(INVERTED.plot())
+    assert inverted().heights[row] in bars(inverted().plot(raw_heights=True))
+    assert inverted().heights[row] not in bars(inverted().plot())
+    assert set(inverted().levels) <= bars(inverted().plot())
 
 
 def test_more_clusters_have_more_leaves():
-    assert len(tip_texts(TREE.plot(n_clusters=30))) == 60
-    assert len(tip_texts(TREE.plot(n_clusters=60))) == 80
-    assert len(tip_texts(TREE.plot(n_clusters=90))) == 40  # too many to be seen anyway
+    assert len(tip_texts(whole().plot(n_clusters=30))) == 60
+    assert len(tip_texts(whole().plot(n_clusters=60))) == 80
+    assert len(tip_texts(whole().plot(n_clusters=90))) == 40  # too many to be seen anyway
 
 
 def test_a_chain_does_not_recurse():
@@ -234,17 +243,17 @@ def test_a_chain_does_not_recurse():
 
 def test_refusals():
     with pytest.raises(ValueError, match="scale has to be one of"):
-        TREE.plot(scale="cubic")
+        whole().plot(scale="cubic")
     with pytest.raises(ValueError, match="max_leaves"):
-        TREE.plot(max_leaves=0)
+        whole().plot(max_leaves=0)
     with pytest.raises(ValueError, match="2 names, expected 100"):
-        TREE.plot(names=["a", "b"])
+        whole().plot(names=["a", "b"])
     with pytest.raises(ValueError, match="either threshold or n_clusters"):
-        TREE.plot(threshold=1.0, n_clusters=2)
+        whole().plot(threshold=1.0, n_clusters=2)
 
 
 def test_figures_can_be_pickled():
-    for ax in (TREE.plot(n_clusters=3), TREE.plot_heights(), TREE.path().plot()):
+    for ax in (whole().plot(n_clusters=3), whole().plot_heights(), whole().path().plot()):
         pickle.loads(pickle.dumps(ax.figure)).savefig("/dev/null", format="png")
 
 
@@ -252,19 +261,19 @@ def test_figures_can_be_pickled():
 
 
 def test_heights_against_the_number_of_clusters():
-    ax = TREE.plot_heights(n_clusters=4, max_clusters=10)
+    ax = whole().plot_heights(n_clusters=4, max_clusters=10)
     k, heights = ax.lines[0].get_data()
     assert k.tolist() == list(range(2, 11))
-    np.testing.assert_array_equal(heights, TREE.levels[100 - k])
-    upper, lower = TREE.levels[96], TREE.levels[95]
+    np.testing.assert_array_equal(heights, whole().levels[100 - k])
+    upper, lower = whole().levels[96], whole().levels[95]
     assert ax.get_title(loc="left") == f"4 clusters for {number(lower)} < λ ≤ {number(upper)}"
     ring = ax.lines[-1].get_data()
     assert (ring[0][0], ring[1][0]) == (4, upper)
 
 
 def test_the_threshold_is_marked_with_its_number_of_clusters():
-    ax = TREE.plot_heights(threshold=30.0)
-    k = TREE.cut(30.0).max() + 1
+    ax = whole().plot_heights(threshold=30.0)
+    k = whole().cut(30.0).max() + 1
     assert annotations(ax) == [f"k = {k}", "λ = 30"]
     assert ax.get_title(loc="left").startswith(f"{k} clusters for ")
 
@@ -274,7 +283,9 @@ def test_heights_of_forests_and_ends():
     ax = forest.plot_heights(threshold=20.0)
     assert ax.lines[0].get_xdata().tolist() == [4, 5, 6, 7]
     assert ax.get_title(loc="left") == "3 clusters for 12.5 < λ ≤ 20"
-    assert TREE.plot_heights(n_clusters=1).get_title(loc="left").startswith("1 cluster for λ above")
+    assert (
+        whole().plot_heights(n_clusters=1).get_title(loc="left").startswith("1 cluster for λ above")
+    )
     ties = linkage([[0.0], [1.0], [10.0], [11.0]], "ward").plot_heights(n_clusters=3)
     assert "no λ gives exactly these" in ties.get_title(loc="left")
     alone = linkage([[0.0], [1.0]], "ward", threshold=0.1).plot_heights(n_clusters=2)
@@ -283,10 +294,10 @@ def test_heights_of_forests_and_ends():
 
 
 def test_the_path_has_a_stair_for_every_clustering():
-    ax = TREE.path().plot()
+    ax = whole().path().plot()
     values, edges, _ = ax.patches[0].get_data()
-    np.testing.assert_array_equal(values, TREE.path().n_clusters)
-    np.testing.assert_array_equal(edges[1:-1], TREE.path().thresholds[:-1])
+    np.testing.assert_array_equal(values, whole().path().n_clusters)
+    np.testing.assert_array_equal(edges[1:-1], whole().path().thresholds[:-1])
     long = chain(50_000).path().plot()
     values = long.patches[0].get_data()[0]
     assert values.size <= 3000
@@ -297,7 +308,7 @@ def test_the_path_has_a_stair_for_every_clustering():
 
 
 def test_full_covariances_are_those_of_the_clusters():
-    labels = TREE.cut(n_clusters=4)
+    labels = whole().cut(n_clusters=4)
     centres, covariances = ellipses(plane_of(HEAPS, "gaussian"), labels, 4, labels)
     for cluster in range(4):
         inside = HEAPS[labels == cluster]
@@ -306,7 +317,7 @@ def test_full_covariances_are_those_of_the_clusters():
 
 
 def test_one_circle_for_all_spherical_clusters():
-    labels = TREE.cut(n_clusters=4)
+    labels = whole().cut(n_clusters=4)
     _, covariances = ellipses(plane_of(HEAPS, "ward"), labels, 4, labels)
     steps = np.concatenate([HEAPS[labels == c] - HEAPS[labels == c].mean(axis=0) for c in range(4)])
     for covariance in covariances:
@@ -345,7 +356,7 @@ def test_wide_rows_are_seen_along_principal_axes():
 
 def test_names_sizes_and_rows_of_no_cluster():
     frame = pd.DataFrame(HEAPS, columns=["length", "width"])
-    labels = np.where(np.arange(100) < 10, -1, TREE.cut(n_clusters=4))
+    labels = np.where(np.arange(100) < 10, -1, whole().cut(n_clusters=4))
     ax = plot_clusters(frame, labels, max_points=50)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("length", "width")
     assert ax.get_title(loc="left") == "4 clusters, 50 of 100 rows"
