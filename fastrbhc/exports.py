@@ -189,8 +189,12 @@ def _quoted(name: str) -> str:
 
 
 def _lengths(tree: Dendrogram) -> NDArray[np.float64]:
-    """For every node the length of the branch above it; 0 above roots."""
-    own = np.append(np.zeros(tree.n_leaves), tree.levels)
+    """For every node the length of the branch above it; 0 above roots.
+
+    Leaves are at level 0, or with the lowest merge where that is below: heights may be log odds.
+    """
+    leaves = min(0.0, float(tree.levels[0])) if len(tree.merges) else 0.0
+    own = np.append(np.full(tree.n_leaves, leaves), tree.levels)
     above = own.copy()
     above[tree.merges] = tree.levels[:, None]
     return above - own

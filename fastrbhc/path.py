@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from fastrbhc import _html
 from fastrbhc._optional import require
-from fastrbhc.validation import check_threshold
 
 if TYPE_CHECKING:
     from fastrbhc.dendrogram import Dendrogram
@@ -81,8 +80,8 @@ class ClusteringPath:
         >>> int(path.n_clusters[path.at(2.0)])
         2
         """
-        level = check_threshold(threshold)
-        if level > self.thresholds[-1]:
+        level = float(threshold)
+        if not level <= self.thresholds[-1]:
             raise ValueError(f"the tree was built up to threshold {self.thresholds[-1]:g} only")
         return int(np.searchsorted(self.thresholds, level, side="left"))
 

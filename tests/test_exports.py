@@ -97,6 +97,11 @@ def test_newick_of_a_small_tree():
     assert small_tree().to_newick() == reference
 
 
+def test_newick_of_negative_heights_has_no_negative_lengths():
+    tree = Dendrogram(np.array([[0, 1], [2, 3]]), np.array([-2.0, 1.0]), np.array([2.0, 3.0]), 3)
+    assert tree.to_newick() == "(2:3.0,(0:0.0,1:0.0):3.0);"
+
+
 def test_newick_names_survive():
     names = [
         "it's",

@@ -14,7 +14,7 @@ from pictures import difference
 from trees import chain, forest_with_ties
 
 import fastrbhc
-from fastrbhc import linkage
+from fastrbhc import Dendrogram, linkage
 from fastrbhc.plotting import plot_clusters
 from fastrbhc.plotting._style import FAINT, HUES, INK, number
 from fastrbhc.plotting._ticks import RootLocator
@@ -228,6 +228,28 @@ def test_heights_of_inversions():
     assert inverted().heights[row] in bars(inverted().plot(raw_heights=True))
     assert inverted().heights[row] not in bars(inverted().plot())
     assert set(inverted().levels) <= bars(inverted().plot())
+
+
+def odds_against():
+    """A tree whose heights are log odds, negative where a merge is likely."""
+    merges = np.array([[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]])
+    heights = np.array([-6.0, -4.0, -5.0, -1.0, 3.0])
+    return Dendrogram(merges, heights, np.array([2.0, 2.0, 2.0, 4.0, 6.0]), 6)
+
+
+@pytest.mark.parametrize("scale", ["sqrt", "linear"])
+def test_negative_heights_are_above_the_leaves(scale):
+    ax = odds_against().plot(labels=[0, 0, 0, 0, 1, 1], threshold=0.0, scale=scale)
+    paths = ax.collections[0].get_paths()
+    floor = ax.get_ylim()[0]
+    assert floor < -6.0
+    assert min(path.vertices[:, 1].min() for path in paths) == floor
+    assert {-6.0, -4.0, -1.0, 3.0} <= {path.vertices[0, 1] for path in paths}
+    for k in range(1, 6):
+        ax = odds_against().plot_heights(n_clusters=k, scale=scale)
+        assert ax.lines[0].get_ydata().tolist() == [3.0, -1.0, -4.0, -4.0, -6.0]
+        assert ax.get_ylim()[0] < -6.0
+    assert odds_against().path().plot().get_xscale() == "linear"
 
 
 def test_more_clusters_have_more_leaves():

@@ -50,7 +50,11 @@ def plural(count: int, noun: str) -> str:
 
 
 def set_scale(ax: Any, scale: str, values: NDArray[np.float64]) -> float:
-    """Scale the vertical axis for heights, and return what stands for 0 on it."""
+    """Scale the vertical axis for heights, and return where it begins, at which leaves stand.
+
+    That is 0, or a little below the smallest height where it cannot be: on a logarithmic scale, and
+    where heights are log odds and so may be negative.
+    """
     from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
     from fastrbhc.plotting._ticks import RootLocator
@@ -61,19 +65,32 @@ def set_scale(ax: Any, scale: str, values: NDArray[np.float64]) -> float:
         ax.set_yscale("log")
         return float(positive.min()) / 1.6
     if scale == "sqrt":
-        # Below 0 only margins are drawn, which have to be somewhere too.
-        ax.set_yscale("function", functions=(_signed_root, _signed_square))
+        ax.set_yscale("function", functions=(signed_root, signed_square))
         ax.yaxis.set_minor_locator(NullLocator())
     ax.yaxis.set_major_locator(RootLocator() if scale == "sqrt" else MaxNLocator(6))
     ax.yaxis.set_major_formatter(FuncFormatter(tick))
-    return 0.0
+    lowest = float(values.min(initial=0.0))
+    return lowest - 0.1 * (float(values.max()) - lowest) if lowest < 0.0 else 0.0
 
 
 def stretched(scale: str, floor: float, top: float, factor: float) -> float:
-    """So much above the top as the factor says, on any scale."""
+    """The top, moved away from the floor by a factor, as it looks on the scale."""
     if scale == "log" and floor > 0.0:
         return float(floor * (top / floor) ** factor)
-    return top * (factor**2 if scale == "sqrt" else factor)
+    if scale == "sqrt":
+        low, high = signed_root(floor), signed_root(top)
+        return float(signed_square(low + factor * (high - low)))
+    return floor + factor * (top - floor)
+
+
+def signed_root(values: Any) -> Any:
+    """The root, with the sign of the value."""
+    return np.sign(values) * np.sqrt(np.abs(values))
+
+
+def signed_square(values: Any) -> Any:
+    """What the signed root came from."""
+    return np.sign(values) * np.square(values)
 
 
 def tick(value: float, _: Any = None) -> str:
@@ -106,14 +123,6 @@ def draw_threshold(ax: Any, level: float, text: str) -> None:
         color=INK,
         fontsize=9.0,
     )
-
-
-def _signed_root(values: Any) -> Any:
-    return np.sign(values) * np.sqrt(np.abs(values))
-
-
-def _signed_square(values: Any) -> Any:
-    return np.sign(values) * np.square(values)
 
 
 def tidy(ax: Any, *sides: str) -> None:

@@ -20,7 +20,8 @@ class RootLocator(Locator):
     def tick_values(self, vmin: float, vmax: float) -> list[float]:
         """Ticks from one end to the other."""
         low, high = sorted((vmin, vmax))
-        if low > 0.25 * high or high <= 0.0:  # a part of the axis, which is nearly linear
+        # A part of the axis, which is nearly linear; or negative numbers, which are rare.
+        if low > 0.25 * high or low < -0.05 * high:
             return [float(tick) for tick in MaxNLocator(6).tick_values(low, high)]
         gap = _APART * np.sqrt(high)
         decades = 10.0 ** np.arange(np.floor(np.log10(high)) - 6, np.floor(np.log10(high)) + 1)

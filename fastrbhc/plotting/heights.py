@@ -92,13 +92,14 @@ def plot_heights(
     lower, upper = 0.0, np.inf
     if k is not None:
         made = tree.n_leaves - k
-        lower = float(levels[made - 1]) if made else 0.0
         upper = float(levels[made]) if made < levels.size else tree.threshold
+        lower = float(levels[made - 1]) if made else min(0.0, upper)
     ax = axes(ax, (7.0, 4.0))
     ends = [] if k is None else [lower, upper, np.inf if threshold is None else float(threshold)]
     shown = np.append(heights, [end for end in ends if np.isfinite(end)])
     floor = set_scale(ax, scale, shown)
-    top = stretched(scale, floor, float(shown.max(initial=floor)) or 1.0, 1.12)
+    top = float(shown.max(initial=floor))
+    top = stretched(scale, floor, top, 1.12) if top > floor else floor + 1.0
     ax.plot(
         counts,
         np.maximum(heights, floor),
@@ -189,12 +190,18 @@ def plot_path(path: ClusteringPath, ax: Any = None) -> Any:
         column[steps] for column in (path.thresholds, path.n_clusters, path.costs)
     )
     below = below[:-1]
-    positive = below > 0.0
-    first, last = (below[positive].min(), below.max()) if positive.any() else (1.0, 1.0)
     # Each clustering holds from the threshold before it up to its own.
-    edges = np.concatenate([[first / 3.0], np.maximum(below, first / 3.0), [3.0 * last]])
+    if (below >= 0.0).all():
+        positive = below[below > 0.0]
+        first, last = (positive[0] / 3.0, 3.0 * positive[-1]) if positive.size else (0.3, 3.0)
+    else:  # log odds, for instance
+        margin = 0.05 * (below[-1] - below[0]) or 1.0
+        first, last = below[0] - margin, below[-1] + margin
+    edges = np.concatenate([[first], np.maximum(below, first), [last]])
     ax.stairs(n_clusters, edges, baseline=None, color=HUES[0], linewidth=1.5)
-    ax.set(xscale="log", xlim=(edges[0], edges[-1]))
+    if (below >= 0.0).all():
+        ax.set_xscale("log")
+    ax.set_xlim(edges[0], edges[-1])
     if n_clusters[0] > 10:
         ax.set_yscale("log")
         ax.yaxis.set_minor_formatter(NullFormatter())

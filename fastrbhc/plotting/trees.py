@@ -19,11 +19,13 @@ from fastrbhc.plotting._style import (
     plural,
     points_wide,
     set_scale,
+    signed_root,
+    signed_square,
     stretched,
     text_width,
     tidy,
 )
-from fastrbhc.validation import check_count, check_labels, check_names, check_threshold
+from fastrbhc.validation import check_count, check_labels, check_names
 
 if TYPE_CHECKING:
     from fastrbhc.dendrogram import Dendrogram
@@ -142,10 +144,10 @@ def _colouring(
         if n_clusters is not None:
             raise ValueError("give either labels or n_clusters, and not both")
         clusters = check_labels(labels, tree.n_leaves)
-        line = None if threshold is None else check_threshold(threshold)
+        line = None if threshold is None else float(threshold)
     elif threshold is not None or n_clusters is not None:
         clusters = tree.cut(threshold, n_clusters=n_clusters)
-        line = None if threshold is None else check_threshold(threshold)
+        line = None if threshold is None else float(threshold)
     elif tree.n_trees > 1:
         clusters = tree.cut(n_clusters=tree.n_trees)
     else:
@@ -166,10 +168,10 @@ def _between(tree: Dendrogram, n_clusters: int) -> float | None:
     """A λ that leaves so many clusters; None if none does, or any above the tree."""
     made, levels = tree.n_leaves - n_clusters, tree.levels
     above = levels[made] if made < levels.size else tree.threshold
-    below = levels[made - 1] if made else 0.0
+    below = levels[made - 1] if made else min(0.0, above)
     if not (np.isfinite(above) and above > below):
         return None
-    return float(0.25 * (np.sqrt(below) + np.sqrt(above)) ** 2)  # half way in roots
+    return float(signed_square(0.5 * (signed_root(below) + signed_root(above))))
 
 
 def _crown(tree: Dendrogram, max_leaves: int) -> Crown:
@@ -210,8 +212,8 @@ def _draw_branches(
     drawn = np.concatenate([crown.rows, crown.tips[crown.tips >= n] - n])
     heights = np.append(levels[drawn], [] if colouring.line is None else colouring.line)
     floor = set_scale(ax, scale, heights)
-    top = max(float(heights.max(initial=floor)), floor)
-    if top == floor:
+    top = float(heights.max(initial=floor))
+    if top <= floor:
         top = floor + 1.0  # nothing but copies of one row
 
     def level(node: int) -> float:
