@@ -219,11 +219,28 @@ class Dendrogram:
         n_clusters: int | None = None,
         family: str | Family = "gaussian",
     ) -> Any:
-        """Size, weight, cost and, given the rows, means of the clusters of a cut, as a DataFrame.
+        """The clusters of a cut: size, weight, cost and, given the rows, mean parameters.
 
-        See Also
+        Parameters
+        ----------
+        X : array-like of shape (n_leaves, d), optional
+            The rows that the tree is of.
+        threshold, n_clusters : float or int, optional
+            Where to cut; by default the trees as they are.
+        family : str or record, default="gaussian"
+            Whose mean parameters; those of the multinomial are proportions.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns are described in `fastrbhc.summaries.summary_of_clusters`.
+
+        Examples
         --------
-        fastrbhc.summaries.summary_of_cut : for the parameters and columns.
+        >>> import fastrbhc
+        >>> tree = fastrbhc.linkage([[0.0], [1.0], [5.0], [7.0]], "ward")
+        >>> tree.summary(n_clusters=2)["cost"].tolist()
+        [0.25, 1.0]
         """
         from fastrbhc.summaries import summary_of_cut
 
@@ -354,24 +371,103 @@ class Dendrogram:
         return np.column_stack([merges, levels, counts])
 
     def to_pandas(self) -> Any:
-        """The merges as a DataFrame, see `fastrbhc.exports.to_pandas`."""
+        """The merges as a DataFrame; `fastrbhc.exports.to_pandas` tells the columns.
+
+        Returns
+        -------
+        pandas.DataFrame
+
+        Examples
+        --------
+        >>> import fastrbhc
+        >>> tree = fastrbhc.linkage([[0.0], [1.0], [5.0]], "ward")
+        >>> tree.to_pandas()["size"].tolist()
+        [2, 3]
+        """
         return exports.to_pandas(self)
 
     def to_networkx(self, names: Sequence[Any] | None = None) -> Any:
-        """A directed graph from root to leaves, see `fastrbhc.exports.to_networkx`."""
+        """A directed graph from root to leaves; more in `fastrbhc.exports.to_networkx`.
+
+        Parameters
+        ----------
+        names : sequence of length n_leaves, optional
+            Names of the rows.
+
+        Returns
+        -------
+        networkx.DiGraph
+
+        Examples
+        --------
+        >>> import fastrbhc
+        >>> tree = fastrbhc.linkage([[0.0], [1.0], [5.0]], "ward")
+        >>> sorted(tree.to_networkx().successors(4))
+        [2, 3]
+        """
         return exports.to_networkx(self, names)
 
     def to_newick(self, names: Sequence[Any] | None = None) -> str:
-        """The Newick format, see `fastrbhc.exports.to_newick`."""
+        """The tree in the Newick format; more in `fastrbhc.exports.to_newick`.
+
+        Parameters
+        ----------
+        names : sequence of length n_leaves, optional
+            Names of the rows; by default their numbers.
+
+        Returns
+        -------
+        str
+            One tree a line.
+
+        Examples
+        --------
+        >>> import fastrbhc
+        >>> fastrbhc.linkage([[0.0], [1.0], [5.0]], "ward").to_newick()
+        '(2:6.75,(0:0.25,1:0.25):6.5);'
+        """
         return exports.to_newick(self, names)
 
     def to_json(self, names: Sequence[Any] | None = None) -> str:
-        """JSON, see `fastrbhc.exports.to_json`."""
+        """The tree as JSON; `fastrbhc.exports.to_json` describes the format.
+
+        Parameters
+        ----------
+        names : sequence of length n_leaves, optional
+            Names of the rows, to be written along.
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
+        >>> import fastrbhc
+        >>> fastrbhc.linkage([[0.0], [1.0]], "ward").to_json()[:33]
+        '{"format": "fastrbhc.dendrogram",'
+        """
         return exports.to_json(self, names)
 
     @staticmethod
     def from_json(text: str | bytes) -> Dendrogram:
-        """What `to_json` has written, see `fastrbhc.exports.from_json`."""
+        """Read a tree that `to_json` has written.
+
+        Parameters
+        ----------
+        text : str or bytes
+            JSON.
+
+        Returns
+        -------
+        Dendrogram
+
+        Examples
+        --------
+        >>> import fastrbhc
+        >>> tree = fastrbhc.linkage([[0.0], [1.0]], "ward")
+        >>> fastrbhc.Dendrogram.from_json(tree.to_json())
+        <Dendrogram: 2 leaves, 1 merges, heights up to 0.25>
+        """
         return exports.from_json(text)
 
     def _joins(self) -> NDArray[np.int64]:
