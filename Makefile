@@ -7,7 +7,7 @@ PYTEST = $(BIN)/python -m pytest
 TWO_WORKERS = -n 2
 
 .PHONY: demo test lint types docs test-notebooks notebooks test-families test-indices test-thorough \
-	test-lowest bench bench-peers clean
+	test-lowest baselines bench bench-peers clean
 
 # Installed again whenever the metadata change; the demonstration needs less than the tests.
 $(VENV)/runtime: pyproject.toml
@@ -29,7 +29,7 @@ MERGING_TESTS = $(addprefix tests/test_,$(addsuffix .py,audit greedy kd_tree lev
 ONE_OF_EACH = TEST_FAMILIES="gaussian poisson spherical_gaussian"
 # What is close to the kernels. The rest calls the same ones, through linkage.
 KERNEL_TESTS = $(MERGING_TESTS) $(addprefix tests/test_,$(addsuffix .py,double_double entropy \
-	families full_covariance geometry heap observations screen statistics))
+	families full_covariance geometry heap observations screen statistics traversal))
 
 # Compiled, and a part as plain Python.
 test: $(VENV)/installed
@@ -76,6 +76,10 @@ test-lowest:
 	$(VENV)-lowest/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python \
 		--resolution lowest-direct --editable ".[dev]"
 	$(VENV)-lowest/bin/python -m pytest -q $(TWO_WORKERS) tests
+
+# The pictures that tests compare with, drawn anew. Look at them before you commit them.
+baselines: $(VENV)/installed
+	FASTRBHC_BASELINES=refresh $(PYTEST) -q tests/test_plotting.py -k test_picture
 
 # Ratios to peers in one run; see asv_benchmarks for the dashboard.
 bench: $(VENV)/installed

@@ -2,7 +2,8 @@
 
 `linkage` builds a tree, `RBHC` is the scikit-learn estimator, `fastrbhc.families` holds the
 families, `kmeans_threshold` suggests the threshold λ that decides the number of clusters.
-`fastrbhc.experiments`, loaded when asked for, repeats the paper's Table 1 and Figure 1.
+`fastrbhc.plotting` and `fastrbhc.experiments` are loaded when asked for: pictures, and the paper's
+Table 1 and Figure 1.
 """
 
 from __future__ import annotations
@@ -31,6 +32,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> ModuleType:
-    if name == "experiments":
-        return importlib.import_module("fastrbhc.experiments")
+    if name in {"experiments", "plotting"}:
+        return importlib.import_module(f"fastrbhc.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from fastrbhc import statistics
 from fastrbhc._jit import compiling_for
 from fastrbhc._progress import Progress
+from fastrbhc._traversal import renumber
 from fastrbhc.agglomerators import ALGORITHMS, Merges
-from fastrbhc.dendrogram import Dendrogram, dendrogram_of_merges, renumber
+from fastrbhc.dendrogram import Dendrogram, dendrogram_of_merges
 from fastrbhc.families import Family, as_family
 from fastrbhc.neighbors import BACKENDS
 from fastrbhc.observations import Collapsed, Observations, collapse, rows_by_point, take, weighted

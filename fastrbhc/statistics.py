@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._double_double import two_sum, weighted_mean
-from fastrbhc._jit import kernel
+from fastrbhc._jit import compiling_for, kernel
 from fastrbhc.families._cholesky import add_product
 from fastrbhc.geometry import SPARE, TILE, Clusters, dissimilarity, new_scratch, refresh
 from fastrbhc.observations import Observations
@@ -108,6 +108,18 @@ def nearest_clusters(geometry: Any, clusters: Clusters, rows: Observations) -> N
     for start, stop in _portions(n, k * (n_features + clusters.moments.shape[1])):
         _assign(geometry, enlarged, rows.means, residuals, weights, scratch, labels, start, stop)
     return labels
+
+
+def variances_at(family: Any, means: NDArray[np.float64]) -> NDArray[np.float64]:
+    """1/φ″ of a separable family, without smoothing, for every mean; 0 where φ″ is infinite.
+
+    That is the variance of a row whose mean it is.
+    """
+    second = type(family).second_derivative
+    with compiling_for(family), np.errstate(all="ignore"):
+        curvatures = np.array([second(family, mean) for mean in means.ravel()])
+        variances = np.nan_to_num(1.0 / curvatures, nan=0.0, posinf=0.0)
+    return variances.reshape(means.shape)
 
 
 def _portions(n: int, work_per_row: int) -> Iterator[tuple[int, int]]:

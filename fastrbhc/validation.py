@@ -240,3 +240,32 @@ def check_audit(audit: Any) -> bool | str:
     if audit != "sample":
         raise ValueError(f"audit has to be False, True or 'sample', got {audit!r}")
     return str(audit)
+
+
+def check_node(node: Any, n_nodes: int) -> int:
+    """A node of a tree."""
+    if isinstance(node, bool) or not isinstance(node, numbers.Integral):
+        raise TypeError(f"node has to be a whole number, got {node!r}")
+    if not 0 <= int(node) < n_nodes:
+        raise ValueError(f"node {node} is not one of the tree's, which are 0 to {n_nodes - 1}")
+    return int(node)
+
+
+def check_labels(labels: ArrayLike, n: int) -> NDArray[np.int64]:
+    """Labels of n rows as integers; negative ones stand for no cluster."""
+    given = np.asarray(labels)
+    if given.dtype.kind not in "iu":
+        raise TypeError(f"labels have to be whole numbers, got an array of {given.dtype}")
+    if given.shape != (n,):
+        raise ValueError(f"labels have shape {given.shape}, expected ({n},): one for every row")
+    return given.astype(np.int64)
+
+
+def check_names(names: Any, n: int, what: str = "names") -> list[str] | None:
+    """Names of n rows, or of columns, as text."""
+    if names is None:
+        return None
+    texts = [str(name) for name in names]
+    if len(texts) != n:
+        raise ValueError(f"there are {len(texts)} {what}, expected {n}")
+    return texts
