@@ -392,8 +392,7 @@ def _settle(crew, scratch):
 def _adapt(batch, holding):
     """Try fewer pairs where they do not hold, so that few are taken back, and later more again.
 
-    In Bayesian trees a union mostly has its next partner nearer than any pair before: there, without
-    this, three of four look-ups were in vain.
+    In Bayesian trees a union mostly has its next partner nearer than any pair was before.
     """
     counts = batch.counts
     if holding < counts[_PAIRS]:

@@ -1,8 +1,8 @@
 """The likelihood of measurements with independent columns: logarithms of sums of squares.
 
-Rows are measured in units of the prior: z = (x − c)/√ψ, with c the middle of the data. A cluster has
-its number of rows n and for each column the mean z̄ and the sum of squares S about it, and with m
-the prior mean
+Rows are measured in units of the prior: z = (x − c)/√ψ, with c the middle of the data. A cluster
+has its number of rows n and for each column the mean z̄ and the sum of squares S about it, and with
+m the prior mean
 
     ℓ = by_size(n) − ½(ν + n) Σ log(1 + C),      C = S + κn/(κ + n)·(z̄ − m)².
 """
@@ -44,6 +44,9 @@ class Columns(NamedTuple):
 
     def observe(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         return (X - self.centre) / self.units
+
+    def taking(self, new: NDArray[np.float64]) -> Columns:
+        return self
 
     def sizes(self, n_columns: int) -> Sizes:
         return Sizes(cached=2, outline=_SQUARES + n_columns)

@@ -42,6 +42,11 @@ class Counts(NamedTuple):
     def observe(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.concatenate([X, 1.0 - X], axis=1) if self.complement else X
 
+    def taking(self, new: NDArray[np.float64]) -> Counts:
+        if (np.floor(new) == new).all():
+            return self
+        return self._replace(tables=np.empty((self.tables.shape[0], 0)))
+
     def sizes(self, n_columns: int) -> Sizes:
         return Sizes(cached=3, outline=2)
 
@@ -120,7 +125,7 @@ def counts(
     n = X.shape[0]
     different, table_of_column = np.unique(concentrations, return_inverse=True)
     largest = 0
-    if (X == np.floor(X)).all():
+    if (np.floor(X) == X).all():
         totals = float(n) if complement else float(X.sum(axis=0).max())
         # One row more than there are, as predictive densities ask for the union with a new one.
         largest = int(min(totals + X.max() + 1.0, _LARGEST_TABLES // different.size))

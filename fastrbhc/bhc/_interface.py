@@ -29,6 +29,8 @@ from the *sufficient statistics* of c alone: rows are never looked at again. The
 
 ``observe(X)``
     The statistics of rows as they go into ``clusters.means``: (n, columns).
+``taking(new)``
+    The likelihood, fit for further rows.
 ``sizes(n_columns)``
     What it stores beside them. The first two entries of ``cached`` and the first row of
     ``outlines`` belong to `potentials`.
@@ -213,14 +215,14 @@ def as_model(model: Any, hyperparameters: Any = "data") -> Model:
     if not _is_model(record):
         raise TypeError(f"model has to be a name or a record from fastrbhc.bhc, got {model!r}")
     if isinstance(hyperparameters, str):
-        return record  # type: ignore[no-any-return]
+        return record
     if _is_model(hyperparameters):
         if type(hyperparameters) is not type(record):
             raise ValueError(
                 f"hyperparameters are those of the model {hyperparameters.name!r}, and the model "
                 f"is {record.name!r}: give one of the two alone"
             )
-        return hyperparameters  # type: ignore[no-any-return]
+        return hyperparameters
     if not isinstance(hyperparameters, Mapping):
         raise TypeError(
             "hyperparameters has to be 'data', 'evidence', a dict or a record, got "
@@ -232,7 +234,7 @@ def as_model(model: Any, hyperparameters: Any = "data") -> Model:
             f"the model {record.name!r} has no hyperparameter {unknown[0]!r}: they are "
             f"{', '.join(map(repr, record._fields))}"
         )
-    return record._replace(**hyperparameters)  # type: ignore[no-any-return]
+    return record._replace(**hyperparameters)
 
 
 def _is_model(given: Any) -> bool:

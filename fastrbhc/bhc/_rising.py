@@ -17,8 +17,8 @@ _LARGE = 20.0
 def log_rising(a, s):
     """log Γ(a + s) − log Γ(a) for a > 0 and s ≥ 0.
 
-    For a large a the two logarithms agree in many digits, so Stirling's series is subtracted term by
-    term: (a − ½) log(1 + s/a) + s (log(a + s) − 1) and what is left of the series.
+    For a large a the two logarithms agree in many digits, so Stirling's series is subtracted term
+    by term: (a − ½) log(1 + s/a) + s (log(a + s) − 1) and what is left of the series.
     """
     if s == 0.0:
         return 0.0

@@ -63,6 +63,9 @@ class Scatter(NamedTuple):
     def observe(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         return in_units_of_prior(X, self.centre, self.factor, self.axes)
 
+    def taking(self, new: NDArray[np.float64]) -> Scatter:
+        return self
+
     def sizes(self, n_columns: int) -> Sizes:
         triangle = n_columns * (n_columns + 1) // 2
         return Sizes(
@@ -171,8 +174,8 @@ def _log_det(likelihood, clusters, i, j, enough, scratch):
     """log det(I + C) of the union of slots i and j, or of slot i for j = −1.
 
     Where it is above ``enough``, any value above that may be returned. Leaves the factor in
-    scratch.matrix: beside row k, 1/L_kk and the log determinant of the block up to k; and beside row 0,
-    whether floats were precise enough.
+    scratch.matrix: beside row k, 1/L_kk and the log determinant of the block up to k; and beside
+    row 0, whether floats were precise enough.
     """
     n_features, work, moments = n_columns(clusters), scratch.matrix, clusters.moments
     w0 = clusters.weights[i]

@@ -47,7 +47,9 @@ class BetaBernoulli(NamedTuple):
 
     def completed(self, X: NDArray[np.float64]) -> BetaBernoulli:
         share = (float(X.sum()) + 1.0) / (X.size + 2.0)  # inside (0, 1) whatever the data
-        return BetaBernoulli(given_or(self.yes, 2.0 * share), given_or(self.no, 2.0 * (1.0 - share)))
+        return BetaBernoulli(
+            given_or(self.yes, 2.0 * share), given_or(self.no, 2.0 * (1.0 - share))
+        )
 
     def check(self, n_features: int) -> None:
         require_positive("yes", self.yes, n_features)

@@ -192,7 +192,7 @@ def _log_rising(a: Any, s: Any) -> Any:
 
 
 @kernel
-def _log_sum(a, b):
+def log_sum(a, b):
     """log(eᵃ + eᵇ)."""
     larger, smaller = max(a, b), min(a, b)
     return larger + math.log1p(math.exp(smaller - larger))
@@ -216,8 +216,8 @@ def _recur(merges, heights, log_leaves, log_alpha, hypotheses, trees, gammas, we
                 gamma += gammas[part]
         weights[i] = weight
         hypotheses[i] = apart - heights[i]
-        trees[i] = _log_sum(hypotheses[i], apart)
-        gammas[i] = _log_sum(log_alpha + math.lgamma(weight), gamma)
+        trees[i] = log_sum(hypotheses[i], apart)
+        gammas[i] = log_sum(log_alpha + math.lgamma(weight), gamma)
 
 
 @kernel

@@ -53,9 +53,7 @@ class DirichletMultinomial(NamedTuple):
         require_positive("concentration", self.concentration, n_features)
 
     def likelihood(self, X: NDArray[np.float64]) -> Counts:
-        concentrations = np.broadcast_to(
-            np.asarray(self.concentration, np.float64), (X.shape[1],)
-        )
+        concentrations = np.broadcast_to(np.asarray(self.concentration, np.float64), (X.shape[1],))
         return counts(X, concentrations, pooled=True)
 
     def log_base(self, X: NDArray[np.float64]) -> NDArray[np.float64]:

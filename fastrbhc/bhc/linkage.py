@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from fastrbhc._threads import Threads
 from fastrbhc.agglomerators import greedy
 from fastrbhc.bhc._interface import Model, as_model
 from fastrbhc.bhc.dendrogram import BayesianDendrogram, bayesian_dendrogram
-from fastrbhc.bhc.evidence import check_search, search
+from fastrbhc.bhc.evidence import check_search, most_trials, search
 from fastrbhc.bhc.potentials import clusters_of_rows, potentials_of
 from fastrbhc.dendrogram import renumber
 from fastrbhc.geometry import new_scratch
@@ -98,9 +97,7 @@ def bhc_linkage(
     check_search(alpha, hyperparameters)
     n_threads = check_threads(n_jobs)
     rows = check_rows(X, record)  # type: ignore[arg-type]
-    return fit_tree(
-        rows, record, alpha, hyperparameters, n_threads, progress, random_state
-    ).tree
+    return fit_tree(rows, record, alpha, hyperparameters, n_threads, progress, random_state).tree
 
 
 def fit_tree(
@@ -116,10 +113,17 @@ def fit_tree(
     # In an order that depends on their values alone, as does all that follows.
     order, _ = order_by_value(Observations(X))
     rows = np.ascontiguousarray(X[order])
-    with Progress(progress, {"evidence": 0, "neighbours": len(rows), "merging": len(rows) - 1}) as report:
-        found, log_alpha = search(
-            rows, model, alpha, hyperparameters, n_threads, report, random_state, build
-        )
+    totals = {
+        "evidence": most_trials(len(model.searched) + 1),
+        "neighbours": len(rows),
+        "merging": len(rows) - 1,
+    }
+
+    def trial(sample: NDArray[np.float64], candidate: Model, log_alpha: float) -> Any:
+        return build(sample, candidate, log_alpha, n_threads)
+
+    with Progress(progress, totals) as report:
+        found, log_alpha = search(rows, model, alpha, hyperparameters, trial, report, random_state)
         tree = build(rows, found, log_alpha, n_threads, report)
     return Fitted(in_given_order(tree, order), found)
 
@@ -129,14 +133,14 @@ def build(
     model: Model,
     log_alpha: float,
     n_threads: int,
-    report: Callable[[str, int], None],
+    report: Callable[[str, int], None] = lambda stage, done: None,
 ) -> BayesianDendrogram:
     """The tree of rows in the order that decides ties, under a complete model."""
-    n, n_features = X.shape
+    n = X.shape[0]
     with compiling_for(model):
         likelihood = model.likelihood(X)
         geometry = potentials_of(likelihood, log_alpha, n)
-        n_columns = n_features * (2 if getattr(likelihood, "complement", False) else 1)
+        n_columns = likelihood.observe(X[:1]).shape[1]
         count = 1 if n**2 * n_columns < _WORTH_A_THREAD else n_threads
         with Threads([new_scratch(geometry, n_columns) for _ in range(count)]) as threads:
             clusters = clusters_of_rows(geometry, X, threads.scratches[0])

@@ -13,6 +13,7 @@ from fastrbhc.bhc._interface import given_or, model, require_positive
 from fastrbhc.bhc._rising import log_rising_table
 from fastrbhc.bhc._units import (
     DEGREES_BEYOND,
+    SCALE_FACTOR,
     STRENGTH,
     check_mean,
     middle_of,
@@ -46,7 +47,7 @@ class NormalGamma(NamedTuple):
     degrees : float, optional
         ν, twice the shape of the gamma distribution; by default 7, that is d + 6 for one column.
     scale_factor : float, optional
-        k in ψ = k·variance of the data, if ``scale`` is not given; by default 1.
+        k in ψ = k·variance of the data, if ``scale`` is not given; by default 0.2.
     scale : float or array-like of shape (d,), optional
         ψ itself, twice the rate of the gamma distribution.
 
@@ -67,7 +68,7 @@ class NormalGamma(NamedTuple):
     scale: float | ArrayLike | None = None
 
     def completed(self, X: NDArray[np.float64]) -> NormalGamma:
-        factor = given_or(self.scale_factor, 1.0)
+        factor = given_or(self.scale_factor, SCALE_FACTOR)
         if self.scale is not None and self.scale_factor is not None:
             raise ValueError("give either scale or scale_factor, and not both")
         return NormalGamma(

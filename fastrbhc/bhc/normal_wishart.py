@@ -13,6 +13,7 @@ from fastrbhc.bhc._rising import log_rising_table
 from fastrbhc.bhc._scatter import Scatter, in_units_of_prior
 from fastrbhc.bhc._units import (
     DEGREES_BEYOND,
+    SCALE_FACTOR,
     STRENGTH,
     check_mean,
     covariance_of,
@@ -38,7 +39,7 @@ class NormalWishart(NamedTuple):
     The precision Λ is drawn from W(ν, Ψ⁻¹) and the mean from N(m, (rΛ)⁻¹). With x̄ the mean of n
     rows, S their scatter about it and Ψₙ = Ψ + S + rn/(r + n)·(x̄ − m)(x̄ − m)ᵀ,
 
-        p(X) = π^(−nd/2) · Γ_d((ν + n)/2)/Γ_d(ν/2) · |Ψ|^(ν/2) / |Ψₙ|^((ν + n)/2) · (r/(r + n))^(d/2).
+        p(X) = π^(−nd/2) Γ_d((ν + n)/2)/Γ_d(ν/2) |Ψ|^(ν/2) / |Ψₙ|^((ν + n)/2) (r/(r + n))^(d/2).
 
     Parameters
     ----------
@@ -49,8 +50,8 @@ class NormalWishart(NamedTuple):
     degrees : float, optional
         ν > d − 1; by default d + 6, as there.
     scale_factor : float, optional
-        k in Ψ = k·S, where S is the covariance of the data, if ``scale`` is not given; by default 1.
-        Clusters then have on average a covariance of k/5 of that of the data. It matters
+        k in Ψ = k·S, where S is the covariance of the data, if ``scale`` is not given; by default
+        0.2. Clusters then have on average a covariance of k/5 of that of the data. It matters
         most of all, and is what the paper tunes.
     scale : array-like of shape (d, d), optional
         Ψ itself.
@@ -74,7 +75,7 @@ class NormalWishart(NamedTuple):
 
     def completed(self, X: NDArray[np.float64]) -> NormalWishart:
         n_features = X.shape[1]
-        factor = given_or(self.scale_factor, 1.0)
+        factor = given_or(self.scale_factor, SCALE_FACTOR)
         if self.scale is not None and self.scale_factor is not None:
             raise ValueError("give either scale or scale_factor, and not both")
         scale = covariance_of(X) * factor if self.scale is None else np.asarray(self.scale, float)

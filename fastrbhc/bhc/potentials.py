@@ -9,10 +9,11 @@ and the dissimilarity is the logarithm of the odds *against* merging,
 
     d(a, b) = log φ(X_a | T_a) + log φ(X_b | T_b) − log φ(X_c | H_c).
 
-It is negative where a merge is more likely than not, and far from reducible: the larger two parts of
-one cluster have grown, the surer is their union. `fastrbhc.agglomerators.greedy` is exact all the
-same. `Potentials` is a geometry as `fastrbhc.geometry` describes them, but for what only the
-kd-tree and audits ask. Everything is a logarithm, log α too, and leaves out what a row adds whatever the cluster.
+It is negative where a merge is more likely than not, and far from reducible: the larger two parts
+of one cluster have grown, the surer is their union. `fastrbhc.agglomerators.greedy` is exact all
+the same. `Potentials` is a geometry as `fastrbhc.geometry` describes them, but for what only the
+kd-tree and audits ask. Everything is a logarithm, log α too, and leaves out what a row adds
+whatever the cluster.
 """
 
 from __future__ import annotations
@@ -49,15 +50,13 @@ class Potentials(NamedTuple):
     log_gammas: NDArray[np.float64]  # (n + 2,), log Γ of the number of rows
 
     def sizes(self, n_columns: int) -> Sizes:
-        return self.likelihood.sizes(n_columns)  # type: ignore[no-any-return]
+        return self.likelihood.sizes(n_columns)
 
     def dissimilarity(geometry, clusters, i, j, cutoff, scratch):
         apart = clusters.cached[i, 0] + clusters.cached[j, 0]
         prior = _log_prior(geometry, clusters.weights[i] + clusters.weights[j])
         floor = apart - prior - cutoff
-        return apart - (
-            prior + log_marginal(geometry.likelihood, clusters, i, j, floor, scratch)
-        )
+        return apart - (prior + log_marginal(geometry.likelihood, clusters, i, j, floor, scratch))
 
     def lower_bounds(geometry, clusters, i, start, stop, scratch):
         upper_bounds(geometry.likelihood, clusters, i, start, stop, scratch)
@@ -84,9 +83,7 @@ class Potentials(NamedTuple):
         for s in range(TILE):
             scratch.bounds[s] = np.nan
             if not np.isnan(clusters.weights[start + s]):
-                scratch.bounds[s] = dissimilarity(
-                    geometry, clusters, i, start + s, cutoff, scratch
-                )
+                scratch.bounds[s] = dissimilarity(geometry, clusters, i, start + s, cutoff, scratch)
 
     def merge(geometry, clusters, i, j, scratch):
         apart = clusters.cached[i, 0] + clusters.cached[j, 0]
