@@ -78,7 +78,10 @@ def search(
         nonlocal trials
         trials += 1
         report("evidence", trials)
-        return -float(build(rows, *proposed(logs)).log_evidence)
+        try:
+            return -float(build(rows, *proposed(logs)).log_evidence)
+        except ValueError:  # hyperparameters so extreme that nothing is finite
+            return math.inf
 
     reach = math.log(_FARTHEST)
     found = minimize(
