@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fastrbhc._html import FittedHTML
 from fastrbhc.bhc._interface import Model, as_model
 from fastrbhc.bhc.evidence import check_search
 from fastrbhc.bhc.linkage import fit_tree
@@ -26,7 +27,7 @@ from fastrbhc.validation import (
 )
 
 
-class BHC(ClusterMixin, BaseEstimator):
+class BHC(FittedHTML, ClusterMixin, BaseEstimator):
     """Bayesian hierarchical clustering (Heller & Ghahramani 2005).
 
     Parameters
@@ -210,6 +211,9 @@ class BHC(ClusterMixin, BaseEstimator):
         return log_densities(
             self._rows, self._check(X, self.model_, reset=False), self.model_, self.dendrogram_
         )
+
+    def _findings(self) -> list[tuple[str, str]]:
+        return [*super()._findings(), ("log evidence", f"≥ {self.log_evidence_:,.6g}")]
 
     def _log_joint(self, X: ArrayLike) -> NDArray[np.float64]:
         check_is_fitted(self)

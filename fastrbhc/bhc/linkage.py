@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from fastrbhc._jit import compiling_for
 from fastrbhc._progress import Progress
 from fastrbhc._threads import Threads
+from fastrbhc._traversal import renumber
 from fastrbhc.agglomerators import greedy
 from fastrbhc.bhc._interface import Model, as_model
 from fastrbhc.bhc.dendrogram import BayesianDendrogram, bayesian_dendrogram
 from fastrbhc.bhc.evidence import check_search, most_trials, search
 from fastrbhc.bhc.potentials import clusters_of_rows, potentials_of
-from fastrbhc.dendrogram import renumber
 from fastrbhc.geometry import new_scratch
 from fastrbhc.neighbors.brute import brute
 from fastrbhc.observations import Observations, order_by_value
