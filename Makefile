@@ -6,8 +6,8 @@ BIN = $(VENV)/bin
 PYTEST = $(BIN)/python -m pytest
 TWO_WORKERS = -n 2
 
-.PHONY: demo test lint types test-families test-indices test-thorough test-lowest \
-	bench bench-all bench-compare bench-peers dashboard clean
+.PHONY: demo test lint types docs test-notebooks notebooks test-families test-indices test-thorough \
+	test-lowest baselines bench bench-all bench-compare bench-peers dashboard clean
 
 # Installed again whenever the metadata change; the demonstration needs less than the tests.
 $(VENV)/runtime: pyproject.toml
@@ -29,13 +29,25 @@ MERGING_TESTS = $(addprefix tests/test_,$(addsuffix .py,audit greedy kd_tree lev
 ONE_OF_EACH = TEST_FAMILIES="gaussian poisson spherical_gaussian"
 # What is close to the kernels. The rest calls the same ones, through linkage.
 KERNEL_TESTS = $(MERGING_TESTS) $(addprefix tests/test_,$(addsuffix .py,double_double entropy \
-	families full_covariance geometry heap observations screen statistics))
+	families full_covariance geometry heap observations screen statistics traversal))
 
 # Compiled, and a part as plain Python.
 test: $(VENV)/installed
 	$(ONE_OF_EACH) $(PYTEST) -q $(TWO_WORKERS) $(MERGING_TESTS)
 	$(PYTEST) -q $(TWO_WORKERS) $(addprefix --ignore=,$(MERGING_TESTS))
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -q $(TWO_WORKERS) -m fast tests
+
+# The notebooks, executed as they are saved.
+test-notebooks: $(VENV)/installed
+	$(PYTEST) -q $(TWO_WORKERS) --nbmake --nbmake-timeout=120 -p no:doctest -o addopts= notebooks
+
+# Executed, and saved with what they print and draw.
+notebooks: $(VENV)/installed
+	$(BIN)/jupyter nbconvert --to notebook --execute --inplace notebooks/*.ipynb
+
+# The guide and the API as HTML in docs/_build/html; a warning is an error.
+docs: $(VENV)/installed
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 
 # All tests with all families.
 test-families: $(VENV)/installed
@@ -65,6 +77,10 @@ test-lowest:
 		--resolution lowest-direct --editable ".[dev]"
 	$(VENV)-lowest/bin/python -m pytest -q $(TWO_WORKERS) tests
 
+# The pictures that tests compare with, drawn anew. Look at them before you commit them.
+baselines: $(VENV)/installed
+	FASTRBHC_BASELINES=refresh $(PYTEST) -q tests/test_plotting.py -k test_picture
+
 # A quick set of benchmarks in this environment, kept for the dashboard under the present commit. What
 # has not been compiled yet is compiled first. Others by name: OPTIONS="--bench linkage.Scaling".
 bench: $(VENV)/installed
@@ -89,5 +105,5 @@ bench-peers: $(VENV)/installed
 	$(BIN)/python asv_benchmarks/bench_peers.py $(OPTIONS)
 
 clean:
-	rm -rf $(VENV) $(VENV)-lowest .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lowest docs/_build docs/api docs/notebooks .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -2,7 +2,9 @@
 
 `linkage` builds a tree, `RBHC` is the scikit-learn estimator, `fastrbhc.families` holds the
 families, `kmeans_threshold` suggests the threshold λ that decides the number of clusters.
-`fastrbhc.experiments`, loaded when asked for, repeats the paper's Table 1 and Figure 1.
+`bhc_linkage` and `BHC` are the original, Bayesian algorithm, with the models in `fastrbhc.bhc`.
+`fastrbhc.plotting` and `fastrbhc.experiments` are loaded when asked for: pictures, and the paper's
+tables and figure.
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-from fastrbhc import families
+from fastrbhc import bhc, families
+from fastrbhc.bhc import BHC, bhc_linkage
 from fastrbhc.dendrogram import Dendrogram
 from fastrbhc.estimators import RBHC
 from fastrbhc.linkage import dissimilarity, linkage
@@ -20,8 +23,11 @@ from fastrbhc.thresholds import kmeans_threshold
 __version__ = "0.1.0"
 
 __all__ = [
+    "BHC",
     "RBHC",
     "Dendrogram",
+    "bhc",
+    "bhc_linkage",
     "dissimilarity",
     "families",
     "kmeans_threshold",
@@ -31,6 +37,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> ModuleType:
-    if name == "experiments":
-        return importlib.import_module("fastrbhc.experiments")
+    if name in {"experiments", "plotting"}:
+        return importlib.import_module(f"fastrbhc.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

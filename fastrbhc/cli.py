@@ -159,7 +159,13 @@ def _add_cluster(add: Callable[..., argparse.ArgumentParser]) -> None:
     option("--jobs", type=int, metavar="N", help="number of threads; -1 for all cores")
     option("--progress", action="store_true", help="show a progress bar")
     option("--labels", metavar="OUT.csv", help="write the cluster of every row, as id,cluster")
-    option("--tree", metavar="OUT.npy", help="write the whole tree, as a linkage matrix for SciPy")
+    option(
+        "--tree",
+        metavar="OUT",
+        help="write the whole tree: as Newick to .nwk or .newick, as JSON to .json, "
+        "and as a linkage matrix for SciPy to .npy or any other name",
+    )
+    option("--plot", metavar="PICTURE", help="draw the highest merges of the tree and its clusters")
     command.set_defaults(run=_cluster)
 
 
@@ -226,8 +232,8 @@ def _reproduce_table1(arguments: argparse.Namespace) -> None:
 
 def _reproduce_figure1(arguments: argparse.Namespace) -> None:
     _check_outputs("--json and --plot", arguments.json, arguments.plot)
-    if arguments.plot is not None and importlib.util.find_spec("matplotlib") is None:
-        raise ValueError("--plot needs matplotlib: pip install fastrbhc[plot]")
+    if arguments.plot is not None:
+        _check_drawing()
     module = importlib.import_module("fastrbhc.experiments.figure1")
     result = _reproduce(module.figure1, module.report, arguments)
     if arguments.plot is not None:
@@ -267,8 +273,14 @@ def _demo(arguments: argparse.Namespace) -> None:
 
 def _cluster(arguments: argparse.Namespace) -> None:
     outputs = _check_outputs(
-        "FILE, --labels and --tree", arguments.labels, arguments.tree, read=arguments.file
+        "FILE, --labels, --tree and --plot",
+        arguments.labels,
+        arguments.tree,
+        arguments.plot,
+        read=arguments.file,
     )
+    if arguments.plot is not None:
+        _check_drawing()
     from fastrbhc import RBHC
     from fastrbhc.tables import read_table
     from fastrbhc.validation import check_values
@@ -287,7 +299,7 @@ def _cluster(arguments: argparse.Namespace) -> None:
         n_clusters=arguments.clusters,
         n_clusters_guess=guess,
         algorithm=arguments.algorithm,
-        compute_full_tree=arguments.tree is not None,
+        compute_full_tree=arguments.tree is not None or arguments.plot is not None,
         n_jobs=arguments.jobs,
         progress=arguments.progress,
         random_state=arguments.seed,
@@ -298,11 +310,9 @@ def _cluster(arguments: argparse.Namespace) -> None:
     if arguments.labels is not None:
         _write_labels(arguments.labels, table.ids, model.labels_)
     if arguments.tree is not None:
-        import numpy as np
-
-        linkage_matrix = model.dendrogram_.to_scipy()
-        with open(arguments.tree, "wb") as file:
-            np.save(file, linkage_matrix)
+        _write_tree(arguments.tree, model.dendrogram_, table.ids)
+    if arguments.plot is not None:
+        _draw_tree(arguments.plot, model, table.ids)
     if outputs:
         print(f"wrote {' and '.join(outputs)}")
 
@@ -350,6 +360,35 @@ def _write_labels(path: str, ids: list[str] | None, labels: Any) -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["id", "cluster"])
         writer.writerows(zip(names, labels.tolist(), strict=True))
+
+
+def _write_tree(path: str, tree: Any, ids: list[str] | None) -> None:
+    import numpy as np
+
+    suffix = Path(path).suffix.lower()
+    if suffix in {".nwk", ".newick"}:
+        Path(path).write_text(tree.to_newick(ids) + "\n", encoding="utf-8")
+    elif suffix == ".json":
+        Path(path).write_text(tree.to_json(ids) + "\n", encoding="utf-8")
+    else:
+        linkage_matrix = tree.to_scipy()
+        with open(path, "wb") as file:
+            np.save(file, linkage_matrix)
+
+
+def _draw_tree(path: str, model: Any, ids: list[str] | None) -> None:
+    from matplotlib.figure import Figure
+
+    figure: Any = Figure(figsize=(9.0, 4.8), dpi=120, facecolor="white", layout="constrained")
+    axes = figure.add_subplot()
+    model.dendrogram_.plot(axes, threshold=model.threshold_, labels=model.labels_, names=ids)
+    figure.savefig(path)
+
+
+def _check_drawing() -> None:
+    """Before the work, not after it."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ValueError("--plot needs matplotlib: pip install fastrbhc[plot]")
 
 
 def _check_outputs(names: str, *paths: str | None, read: str | None = None) -> list[str]:

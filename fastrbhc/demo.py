@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,17 +13,11 @@ from sklearn.metrics import adjusted_rand_score
 
 from fastrbhc.datasets import load_digit_counts
 from fastrbhc.estimators import RBHC
+from fastrbhc.plotting._style import INK, hue
 from fastrbhc.thresholds import kmeans_threshold
 
 _GUESS = 10
 _OTHER_SEEDS = (1, 2, 3, 4)
-_LEAVES_DRAWN = 40
-_INK, _FAINT = "#222222", "#9a9a9a"
-# Twelve hues that stay apart on white; further clusters begin again.
-_HUES = (
-    "#3366aa", "#dd7711", "#339955", "#bb3333", "#8855bb", "#886644",
-    "#d066a8", "#5f7a1f", "#1c9fb0", "#c9a000", "#66779f", "#a0522d",
-)  # fmt: skip
 
 
 class Findings(NamedTuple):
@@ -147,76 +140,10 @@ def draw(findings: Findings, output: str | Path) -> None:
     figure.savefig(output)
 
 
-def _hue(cluster: int) -> str:
-    return _HUES[cluster % len(_HUES)]
-
-
 def _draw_tree(figure: Any, model: RBHC) -> None:
-    from matplotlib.ticker import FuncFormatter
-    from scipy.cluster.hierarchy import dendrogram
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # inversions are drawn level
-        Z = model.dendrogram_.to_scipy()
-    clusters = _cluster_of_nodes(Z, model).tolist()
-    tree = dendrogram(
-        Z,
-        p=min(max(_LEAVES_DRAWN, 2 * model.n_clusters_), len(Z)),
-        truncate_mode="lastp",
-        no_plot=True,
-        link_color_func=lambda node: _FAINT if clusters[node] < 0 else _hue(clusters[node]),
-    )
     axes = figure.add_subplot()
-    for x, height, colour in zip(tree["icoord"], tree["dcoord"], tree["color_list"], strict=True):
-        axes.plot(x, height, color=colour, linewidth=1.8, solid_joinstyle="round")
-    places: dict[int, list[float]] = {}
-    for place, node in enumerate(tree["leaves"]):
-        places.setdefault(clusters[node], []).append(5.0 + 10.0 * place)
-    for cluster, at in places.items():
-        axes.annotate(
-            str(cluster),
-            (float(np.mean(at)), 0.0),
-            xytext=(0, -7),
-            textcoords="offset points",
-            ha="center",
-            va="top",
-            color=_hue(cluster),
-            fontweight="bold",
-            annotation_clip=False,
-        )
-    axes.axhline(model.threshold_, color=_INK, linewidth=1.0, linestyle=(0, (5, 4)))
-    axes.annotate(
-        f"λ = {model.threshold_:,.0f}",
-        (1.0, model.threshold_),
-        xycoords=("axes fraction", "data"),
-        xytext=(-2, 4),
-        textcoords="offset points",
-        ha="right",
-        color=_INK,
-    )
-    axes.set_xlim(-5.0, 10.0 * len(tree["leaves"]) + 65.0)  # room for the name of the line
-    axes.set_ylim(0.0, 1.04 * Z[-1, 2])
-    axes.set_xticks([])
-    axes.set_xlabel("cluster", labelpad=20, color=_INK)
-    axes.set_ylabel("dissimilarity d of a merge", color=_INK)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    axes.spines[["top", "right", "bottom"]].set_visible(False)
-    axes.set_title(
-        f"The last {len(tree['leaves']) - 1} merges: {model.n_clusters_} clusters below λ",
-        loc="left",
-        fontsize=12,
-        color=_INK,
-    )
-
-
-def _cluster_of_nodes(Z: NDArray[np.float64], model: RBHC) -> NDArray[np.int64]:
-    """For each node of the tree its cluster, −1 for nodes that join several."""
-    n = len(Z) + 1
-    clusters = np.concatenate([model.labels_, np.full(n - 1, -1)])
-    for node, (child, _, height, _) in enumerate(Z, start=n):
-        if height < model.threshold_:
-            clusters[node] = clusters[int(child)]
-    return clusters
+    model.dendrogram_.plot(axes, threshold=model.threshold_, labels=model.labels_)
+    axes.set_ylabel("dissimilarity d of a merge", color=INK)
 
 
 def _draw_means(figure: Any, findings: Findings) -> None:
@@ -233,15 +160,15 @@ def _draw_means(figure: Any, findings: Findings) -> None:
         axes.imshow(findings.X[members].mean(axis=0).reshape(8, 8), cmap="Greys", vmin=0, vmax=16)
         axes.set(xticks=[], yticks=[])
         for spine in axes.spines.values():
-            spine.set(color=_hue(cluster), linewidth=2.5)
-        axes.set_title(f"{cluster}", color=_hue(cluster), fontweight="bold", fontsize=11, pad=4)
+            spine.set(color=hue(cluster), linewidth=2.5)
+        axes.set_title(f"{cluster}", color=hue(cluster), fontweight="bold", fontsize=11, pad=4)
         axes.set_xlabel(
             f"{counts.sum()} rows\n{counts.max() / counts.sum():.0%} are ‘{counts.argmax()}’",
             fontsize=9,
-            color=_INK,
+            color=INK,
         )
     figure.suptitle(
         f"Mean digit of each cluster (adjusted Rand index {findings.score:.2f})",
         fontsize=12,
-        color=_INK,
+        color=INK,
     )

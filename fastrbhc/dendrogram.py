@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from fastrbhc._jit import kernel
+from fastrbhc import _html, exports
 from fastrbhc._sorting import stable_order
+from fastrbhc._traversal import (
+    in_order,
+    labels_after,
+    leaf_spans,
+    leaves_below,
+    merged_sums,
+    subtree_maxima,
+)
+from fastrbhc.families import Family
+from fastrbhc.path import ClusteringPath, path_of
 from fastrbhc.reducibility import ReducibilityReport
-from fastrbhc.validation import check_count, check_threshold
+from fastrbhc.validation import check_count, check_node, check_threshold
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,6 +54,8 @@ class Dendrogram:
         When each merge was made, counting from 0.
     audit : ReducibilityReport or None
         What ``linkage(..., audit=True)`` found out about reducibility.
+    leaf_weights : ndarray of shape (n_leaves,), float64, or None
+        Sample weight of each row; None if all are 1.
 
     Examples
     --------
@@ -61,6 +76,7 @@ class Dendrogram:
     threshold: float = np.inf
     steps: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     audit: ReducibilityReport | None = None
+    leaf_weights: NDArray[np.float64] | None = None
 
     @property
     def n_trees(self) -> int:
@@ -77,6 +93,12 @@ class Dendrogram:
         """Number of merges that lie below one of their parts."""
         own = np.concatenate([np.full(self.n_leaves, -np.inf), self.heights])
         return int(np.count_nonzero(self.heights < own[self.merges].max(axis=1, initial=-np.inf)))
+
+    @property
+    def node_weights(self) -> NDArray[np.float64]:
+        """Weights of all nodes: those of the leaves, then those of the merges."""
+        leaves = np.ones(self.n_leaves) if self.leaf_weights is None else self.leaf_weights
+        return np.concatenate([leaves, self.weights])
 
     def cut(
         self, threshold: float | None = None, *, n_clusters: int | None = None
@@ -121,7 +143,183 @@ class Dendrogram:
                     f"left at threshold {self.threshold:g}: build the tree with threshold=None"
                 )
             count = self.n_leaves - n_clusters
-        return _labels(self.merges, self.n_leaves, count)
+        return labels_after(self.merges, self.n_leaves, count)
+
+    def members(self, node: int) -> NDArray[np.int64]:
+        """The rows that belong to a node.
+
+        Parameters
+        ----------
+        node : int
+            A leaf 0…n−1, or n + i for what row i of ``merges`` makes.
+
+        Returns
+        -------
+        ndarray of int64
+            Rows in ascending order; O(n).
+
+        Examples
+        --------
+        >>> import fastrbhc
+        >>> tree = fastrbhc.linkage([[0.0], [5.0], [1.0], [7.0]], "ward")
+        >>> tree.members(4).tolist(), tree.members(3).tolist()
+        ([0, 2], [3])
+        """
+        check_node(node, self.n_leaves + len(self.merges))
+        return np.flatnonzero(leaves_below(self.merges, self.n_leaves, int(node)))
+
+    def leaves_order(self) -> NDArray[np.int64]:
+        """The rows as they stand below a drawing of the tree, from left to right.
+
+        The rows of every node are side by side; of the two parts of a merge the one with the
+        smaller number is on the left, as in SciPy's ``leaves_list``. The trees of a forest follow
+        one another as ``cut`` numbers them.
+
+        Returns
+        -------
+        ndarray of shape (n_leaves,), int64
+
+        Examples
+        --------
+        >>> import fastrbhc
+        >>> fastrbhc.linkage([[0.0], [5.0], [1.0], [7.0]], "ward").leaves_order().tolist()
+        [0, 2, 1, 3]
+        """
+        starts, _ = leaf_spans(self.merges, self.n_leaves)
+        order = np.empty(self.n_leaves, np.int64)
+        order[starts[: self.n_leaves]] = np.arange(self.n_leaves)
+        return order
+
+    def path(self) -> ClusteringPath:
+        """Every distinct clustering along λ: λ, number of clusters, heaviest cluster, cost.
+
+        Returns
+        -------
+        ClusteringPath
+            Arrays, a DataFrame and a picture of them; computed once.
+
+        Examples
+        --------
+        >>> import fastrbhc
+        >>> path = fastrbhc.linkage([[0.0], [1.0], [5.0], [7.0]], "ward").path()
+        >>> path.n_clusters.tolist(), path.costs.tolist()
+        ([4, 3, 2, 1], [0.0, 0.25, 1.25, 16.375])
+        """
+        return self._path
+
+    @cached_property
+    def _path(self) -> ClusteringPath:
+        return path_of(self)
+
+    def summary(
+        self,
+        X: ArrayLike | None = None,
+        *,
+        threshold: float | None = None,
+        n_clusters: int | None = None,
+        family: str | Family = "gaussian",
+    ) -> Any:
+        """The clusters of a cut: size, weight, cost and, given the rows, mean parameters.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_leaves, d), optional
+            The rows that the tree is of.
+        threshold, n_clusters : float or int, optional
+            Where to cut; by default the trees as they are.
+        family : str or record, default="gaussian"
+            Whose mean parameters; those of the multinomial are proportions.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns are described in `fastrbhc.summaries.summary_of_clusters`.
+
+        Examples
+        --------
+        >>> import fastrbhc
+        >>> tree = fastrbhc.linkage([[0.0], [1.0], [5.0], [7.0]], "ward")
+        >>> tree.summary(n_clusters=2)["cost"].tolist()
+        [0.25, 1.0]
+        """
+        from fastrbhc.summaries import summary_of_cut
+
+        return summary_of_cut(self, X, threshold=threshold, n_clusters=n_clusters, family=family)
+
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """Draw the highest merges, coloured at a threshold or number of clusters.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default a new figure.
+        **options
+            ``threshold``, ``n_clusters``, ``labels``, ``max_leaves``, ``names``, ``scale`` and
+            ``raw_heights`` of `fastrbhc.plotting.plot_dendrogram`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Examples
+        --------
+        >>> import fastrbhc
+        >>> tree = fastrbhc.linkage([[0.0], [1.0], [5.0], [7.0]], "ward")
+        >>> ax = tree.plot(threshold=2.0)
+        >>> [text.get_text() for text in ax.get_xticklabels()]
+        ['0', '1', '2', '3']
+        """
+        from fastrbhc.plotting import plot_dendrogram
+
+        return plot_dendrogram(self, ax, **options)
+
+    def plot_heights(self, ax: Any = None, **options: Any) -> Any:
+        """Draw merge heights against the number of clusters, to choose one.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default a new figure.
+        **options
+            ``threshold``, ``n_clusters``, ``max_clusters`` and ``scale`` of
+            `fastrbhc.plotting.plot_heights`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Examples
+        --------
+        >>> import fastrbhc
+        >>> tree = fastrbhc.linkage([[0.0], [1.0], [5.0], [7.0]], "ward")
+        >>> tree.plot_heights(n_clusters=2).get_title(loc="left")
+        '2 clusters for 1 < λ ≤ 15.12'
+        """
+        from fastrbhc.plotting import plot_heights
+
+        return plot_heights(self, ax, **options)
+
+    def explore(self, X: ArrayLike, **options: Any) -> Any:
+        """Move λ in a notebook, and see the clusters change.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_leaves, d)
+            The rows that the tree is of.
+        **options
+            ``family``, ``max_clusters`` and ``max_points`` of `fastrbhc.widgets.explore`.
+
+        Returns
+        -------
+        ipywidgets.VBox
+
+        See Also
+        --------
+        fastrbhc.widgets.explore
+        """
+        from fastrbhc.widgets import explore
+
+        return explore(self, X, **options)
 
     def to_numpy(self) -> NDArray[np.float64]:
         """The merges as one array: two nodes, height, weight.
@@ -172,6 +370,106 @@ class Dendrogram:
         counts = merged_sums(merges, np.ones(self.n_leaves))
         return np.column_stack([merges, levels, counts])
 
+    def to_pandas(self) -> Any:
+        """The merges as a DataFrame; `fastrbhc.exports.to_pandas` tells the columns.
+
+        Returns
+        -------
+        pandas.DataFrame
+
+        Examples
+        --------
+        >>> import fastrbhc
+        >>> tree = fastrbhc.linkage([[0.0], [1.0], [5.0]], "ward")
+        >>> tree.to_pandas()["size"].tolist()
+        [2, 3]
+        """
+        return exports.to_pandas(self)
+
+    def to_networkx(self, names: Sequence[Any] | None = None) -> Any:
+        """A directed graph from root to leaves; more in `fastrbhc.exports.to_networkx`.
+
+        Parameters
+        ----------
+        names : sequence of length n_leaves, optional
+            Names of the rows.
+
+        Returns
+        -------
+        networkx.DiGraph
+
+        Examples
+        --------
+        >>> import fastrbhc
+        >>> tree = fastrbhc.linkage([[0.0], [1.0], [5.0]], "ward")
+        >>> sorted(tree.to_networkx().successors(4))
+        [2, 3]
+        """
+        return exports.to_networkx(self, names)
+
+    def to_newick(self, names: Sequence[Any] | None = None) -> str:
+        """The tree in the Newick format; more in `fastrbhc.exports.to_newick`.
+
+        Parameters
+        ----------
+        names : sequence of length n_leaves, optional
+            Names of the rows; by default their numbers.
+
+        Returns
+        -------
+        str
+            One tree a line.
+
+        Examples
+        --------
+        >>> import fastrbhc
+        >>> fastrbhc.linkage([[0.0], [1.0], [5.0]], "ward").to_newick()
+        '(2:6.75,(0:0.25,1:0.25):6.5);'
+        """
+        return exports.to_newick(self, names)
+
+    def to_json(self, names: Sequence[Any] | None = None) -> str:
+        """The tree as JSON; `fastrbhc.exports.to_json` describes the format.
+
+        Parameters
+        ----------
+        names : sequence of length n_leaves, optional
+            Names of the rows, to be written along.
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
+        >>> import fastrbhc
+        >>> fastrbhc.linkage([[0.0], [1.0]], "ward").to_json()[:33]
+        '{"format": "fastrbhc.dendrogram",'
+        """
+        return exports.to_json(self, names)
+
+    @staticmethod
+    def from_json(text: str | bytes) -> Dendrogram:
+        """Read a tree that `to_json` has written.
+
+        Parameters
+        ----------
+        text : str or bytes
+            JSON.
+
+        Returns
+        -------
+        Dendrogram
+
+        Examples
+        --------
+        >>> import fastrbhc
+        >>> tree = fastrbhc.linkage([[0.0], [1.0]], "ward")
+        >>> fastrbhc.Dendrogram.from_json(tree.to_json())
+        <Dendrogram: 2 leaves, 1 merges, heights up to 0.25>
+        """
+        return exports.from_json(text)
+
     def _joins(self) -> NDArray[np.int64]:
         """Merges that would make the forest one tree, root after root."""
         n, m = self.n_leaves, len(self.merges)
@@ -191,6 +489,15 @@ class Dendrogram:
         highest = f", heights up to {self.heights.max():.6g}" if len(self.heights) else ""
         return f"<Dendrogram: {shape}{highest}>"
 
+    def _repr_html_(self) -> str:
+        lines = [("leaves", f"{self.n_leaves:,}"), ("merges", f"{len(self.merges):,}")]
+        if self.n_trees > 1:
+            lines.append(("trees", f"{self.n_trees:,} below λ = {self.threshold:.6g}"))
+        if len(self.heights):
+            lines.append(("heights", f"{self.heights.min():.6g} to {self.heights.max():.6g}"))
+        lines.append(("inversions", f"{self.n_inversions:,}"))
+        return _html.table("Dendrogram", lines) + _html.picture(self.plot, (6.5, 3.2))
+
 
 def dendrogram_of_merges(
     children: NDArray[np.int64],
@@ -205,72 +512,11 @@ def dendrogram_of_merges(
     steps = np.arange(levels.size) if in_their_order else stable_order(levels)
     merges = in_order(children, steps, n)
     return Dendrogram(
-        merges, heights[steps], merged_sums(merges, leaf_weights), n, threshold, steps
+        merges,
+        heights[steps],
+        merged_sums(merges, leaf_weights),
+        n,
+        threshold,
+        steps,
+        leaf_weights=None if (leaf_weights == 1.0).all() else leaf_weights,
     )
-
-
-@kernel
-def in_order(children, steps, n_leaves):
-    """The merges in the order of the steps, renumbered, the smaller node first."""
-    place = np.empty(steps.size, np.int64)
-    for i in range(steps.size):
-        place[steps[i]] = n_leaves + i
-    merges = np.empty(children.shape, np.int64)
-    for i in range(steps.size):
-        a, b = children[steps[i], 0], children[steps[i], 1]
-        a = a if a < n_leaves else place[a - n_leaves]
-        b = b if b < n_leaves else place[b - n_leaves]
-        merges[i, 0], merges[i, 1] = min(a, b), max(a, b)
-    return merges
-
-
-@kernel
-def renumber(children, nodes, next_node):
-    """Name the leaves by their nodes, and number the merges on from next_node."""
-    for i in range(children.shape[0]):
-        for side in range(2):
-            child = children[i, side]
-            children[i, side] = (
-                nodes[child] if child < nodes.size else child - nodes.size + next_node
-            )
-
-
-@kernel
-def subtree_maxima(children, heights, n_leaves):
-    """The largest height in the subtree of each merge."""
-    maxima = heights.copy()
-    for i in range(heights.size):
-        for side in range(2):
-            child = children[i, side] - n_leaves
-            if child >= 0:
-                maxima[i] = max(maxima[i], maxima[child])
-    return maxima
-
-
-@kernel
-def merged_sums(merges, values):
-    """For each merge the sum of the values of its leaves: of weights, its total weight."""
-    n = values.size
-    sums = np.empty(merges.shape[0], values.dtype)
-    for i in range(merges.shape[0]):
-        a, b = merges[i, 0], merges[i, 1]
-        sums[i] = (values[a] if a < n else sums[a - n]) + (values[b] if b < n else sums[b - n])
-    return sums
-
-
-@kernel
-def _labels(merges, n_leaves, count):
-    """Labels after the first `count` merges, numbered by first appearance."""
-    root = np.arange(n_leaves + count)
-    for i in range(count - 1, -1, -1):
-        root[merges[i, 0]] = root[n_leaves + i]
-        root[merges[i, 1]] = root[n_leaves + i]
-    number = np.full(n_leaves + count, -1)
-    labels = np.empty(n_leaves, np.int64)
-    used = 0
-    for leaf in range(n_leaves):
-        if number[root[leaf]] < 0:
-            number[root[leaf]] = used
-            used += 1
-        labels[leaf] = number[root[leaf]]
-    return labels

@@ -10,12 +10,14 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fastrbhc import statistics
+from fastrbhc._html import FittedHTML
 from fastrbhc._jit import compiling_for
 from fastrbhc.agglomerators import ALGORITHMS
 from fastrbhc.families import Family, as_family
 from fastrbhc.linkage import build
 from fastrbhc.neighbors import BACKENDS
 from fastrbhc.observations import weighted
+from fastrbhc.summaries import summary_of_clusters
 from fastrbhc.thresholds import heuristic
 from fastrbhc.validation import (
     check_algorithm,
@@ -31,7 +33,7 @@ from fastrbhc.validation import (
 )
 
 
-class RBHC(ClusterMixin, BaseEstimator):
+class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
     """Relaxed Bayesian hierarchical clustering.
 
     Parameters
@@ -211,6 +213,39 @@ class RBHC(ClusterMixin, BaseEstimator):
         with compiling_for(family):
             geometry = family.geometry(rows.shape[1])
             return statistics.nearest_clusters(geometry, self._clusters, family.observe(rows))
+
+    def summary(self) -> Any:
+        """What the clusters are like: size, weight, cost within, mean parameters.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row a cluster, numbered as in ``labels_``. ``weight`` is the cluster's n in the
+            dissimilarity, which for multinomial counts is their total, and ``mean_…`` its mean
+            statistic; the other columns are those of `fastrbhc.summaries.summary_of_clusters`.
+
+        Examples
+        --------
+        >>> from fastrbhc import RBHC
+        >>> model = RBHC("poisson", n_clusters=2).fit([[9, 1], [8, 2], [7, 2], [1, 9], [2, 7]])
+        >>> model.summary()[["size", "mean_x0", "mean_x1"]].round(2).values.tolist()
+        [[3.0, 8.0, 1.67], [2.0, 1.5, 8.0]]
+        """
+        check_is_fitted(self)
+        return summary_of_clusters(
+            self.dendrogram_,
+            self.labels_,
+            np.nan_to_num(self._clusters.weights),
+            np.where(np.isnan(self._clusters.weights), np.nan, self._clusters.means).T,
+            getattr(self, "feature_names_in_", None),
+        )
+
+    def _findings(self) -> list[tuple[str, str]]:
+        return [
+            ("family", str(self._family)),
+            ("threshold λ", f"{self.threshold_:.6g}"),
+            *super()._findings(),
+        ]
 
     def _check_what_decides(self) -> None:
         if isinstance(self.threshold, str) and self.threshold != "kmeans":

@@ -19,12 +19,14 @@ these methods, run inside kernels.
     slot i and the slots start…stop−1; NaN for free slots.
 ``candidates(geometry, clusters, i, start, stop, cutoff, scratch)``
     Writes to scratch.slots those of the slots start…stop−1 whose d from slot i may be at most the
-    cutoff, and returns how many they are.
+    cutoff, and to scratch.bounds lower bounds of what ``dissimilarity`` returns for them; returns
+    how many they are.
 ``aim(geometry, clusters, queue, first, last, scratch)``, then
 ``suspects(geometry, clusters, queue, first, last, start, stop, cutoffs, scratch)``
     The same for a group of queries, the slots queue[first:last], at most GROUP of them, each with
     the cutoff that stands at its slot. A pair of the q-th query and the s-th slot of the run is
-    written as q·BLOCK + s to scratch.suspects. ``aim`` is called once a group, before any run.
+    written as q·BLOCK + s to scratch.suspects, with a lower bound in scratch.suspect_bounds.
+    ``aim`` is called once a group, before any run.
 ``tile_values(geometry, clusters, i, start, cutoff, scratch)``
     Fills scratch.bounds[:TILE] with d from slot i to the slots of the tile that begins at start,
     where d ≤ cutoff, and with anything above the cutoff, or NaN, where it is not.
@@ -92,7 +94,8 @@ GROUP = 64
 class Clusters(NamedTuple):
     """Statistics of all clusters alive, one a slot; in a free slot weight and means are NaN.
 
-    Means are stored by column (d × n), so that a scan runs over neighbouring slots.
+    Means are stored by column (d × n), so that a scan runs over neighbouring slots; by cluster
+    where scans have coarse means to run over and exact values are all that is asked of the means.
     """
 
     weights: NDArray[np.float64]  # (n,)
@@ -117,6 +120,7 @@ class Sizes(NamedTuple):
     cached: int = 0  # numbers a cluster
     coarse: bool = False  # whether bounds use the means in single precision
     outline: int = 0  # numbers a cluster, for bounds of many slots at a time
+    by_cluster: bool = False  # whether scans read coarse means only, and means a cluster at a time
     principal: bool = False  # whether points had better lie along their principal axes
     matrix: tuple[int, int] = (0, 0)  # scratch for one evaluation
     lanes: tuple[int, int] = (0, 0)  # scratch for many at a time
@@ -138,6 +142,7 @@ class Scratch(NamedTuple):
     node_bounds: NDArray[np.float64]  # (64,), their bounds
     group: NDArray[np.int64]  # (GROUP,), slots of queries
     suspects: NDArray[np.int64]  # (GROUP·BLOCK,), pairs of a query and a slot
+    suspect_bounds: NDArray[np.float64]  # (GROUP·BLOCK,), at most their d
     hits: NDArray[np.int64]  # (…,), slots that a search has found; none unless asked for
     bits: NDArray[np.int64]  # for `_screen`, as are the next two
     tile: NDArray[np.float32]
@@ -281,20 +286,29 @@ def candidates_by_bounds(geometry, clusters, i, start, stop, cutoff, scratch):
     if found:
         for s in range(size):
             if bounds[s] <= cutoff:
-                scratch.slots[count] = start + s
+                scratch.slots[count], bounds[count] = start + s, bounds[s]
                 count += 1
     return count
 
 
 @kernel
 def suspects_one_by_one(geometry, clusters, queue, first, last, start, stop, cutoffs, scratch):
-    """The suspects of geometries that gain nothing by looking at several queries together."""
+    """The suspects of geometries that gain nothing by looking at several queries together.
+
+    The most promising one of a query comes first, so that the others may be given up after it.
+    """
     count = 0
     for q in range(first, last):
         i = np.int64(queue[q])
         more = candidates(geometry, clusters, i, start, stop, cutoffs[i], scratch)
+        least, smallest = 0, np.inf
         for c in range(more):
-            scratch.suspects[count + c] = (q - first) * BLOCK + scratch.slots[c] - start
+            if scratch.bounds[c] < smallest and scratch.slots[c] != i:
+                least, smallest = c, scratch.bounds[c]
+        for c in range(more):
+            other = least if c == 0 else 0 if c == least else c
+            scratch.suspects[count + c] = (q - first) * BLOCK + scratch.slots[other] - start
+            scratch.suspect_bounds[count + c] = scratch.bounds[other]
         count += more
     return count
 
@@ -317,6 +331,7 @@ def new_scratch(geometry: Any, n_features: int, most_hits: int = 0) -> Scratch:
         node_bounds=np.empty(64),
         group=np.empty(GROUP, np.int64),
         suspects=np.empty(GROUP * BLOCK, np.int64),
+        suspect_bounds=np.empty(GROUP * BLOCK),
         hits=np.empty(most_hits, np.int64),
         bits=np.empty((GROUP // FOUR, BLOCK // STRIP), np.int64),
         tile=np.zeros(tile_shape(n_coarse, BLOCK), np.float32),

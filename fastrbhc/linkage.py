@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from fastrbhc import statistics
 from fastrbhc._jit import compiling_for
 from fastrbhc._progress import Progress
+from fastrbhc._traversal import renumber
 from fastrbhc.agglomerators import ALGORITHMS, Merges
-from fastrbhc.dendrogram import Dendrogram, dendrogram_of_merges, renumber
+from fastrbhc.dendrogram import Dendrogram, dendrogram_of_merges
 from fastrbhc.families import Family, as_family
 from fastrbhc.neighbors import BACKENDS
 from fastrbhc.observations import Collapsed, Observations, collapse, rows_by_point, take, weighted
@@ -171,7 +172,7 @@ def build(
             tally, sample, greedy = None, None, None
             if again is not None and not family.reducible:
                 sample = _sample(n_points, int(merges.made[0])) if audit == "sample" else None
-                clusters = chosen.clusters(geometry, again)
+                clusters = chosen.clusters(geometry, again, audited=True)
                 tally = chosen.audit(geometry, clusters, merges, sample, report)
             if again is not None and chosen.algorithm == "nn_chain":
                 exact = plan(family, n_points, n_features, "auto", neighbors, n_threads)

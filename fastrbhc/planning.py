@@ -53,10 +53,12 @@ class Plan(NamedTuple):
     n_threads: int
     columns: tuple[int, ...]  # d entries, if kernels are to know d; or none
 
-    def clusters(self, geometry: Any, points: Observations) -> Clusters:
+    def clusters(self, geometry: Any, points: Observations, audited: bool = False) -> Clusters:
         """One cluster a point, with what the backend needs of it."""
         coarse = self.neighbors == "brute"  # the kd-tree looks at few enough for exact values
-        clusters = statistics.clusters_of_points(geometry, points, padded=True, coarse=coarse)
+        clusters = statistics.clusters_of_points(
+            geometry, points, padded=True, coarse=coarse, by_cluster=not audited
+        )
         return clusters._replace(columns=self.columns)
 
     def agglomerate(

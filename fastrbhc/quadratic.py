@@ -63,7 +63,7 @@ class Quadratic(NamedTuple):
             limit = 1e300
         # Near the ends of double precision digits are missing on one side or the other.
         if not (1e-120 < clusters.radius[0] < 1e120 and limit * min(weight, 1.0) > 1e-250):
-            return _all_alive(weights, start, scratch.slots)
+            return _all_alive(weights, start, scratch)
         factor *= weight
         rest, right = slack * weight + limit, limit * weight
         found = np.int64(0)
@@ -73,7 +73,7 @@ class Quadratic(NamedTuple):
         if found:
             for s in range(size):
                 if (distances[s] * factor - rest) * weights[s] <= right:
-                    scratch.slots[count] = start + s
+                    scratch.slots[count], scratch.bounds[count] = start + s, 0.0
                     count += 1
         return count
 
@@ -98,6 +98,7 @@ class Quadratic(NamedTuple):
                 for c in range(more):
                     scratch.suspects[count + c] = q * BLOCK + scratch.slots[c] - start
             count += more
+        scratch.suspect_bounds[:count] = 0.0  # d costs as little as a bound
         return count
 
     def tile_values(geometry, clusters, i, start, cutoff, scratch):
@@ -159,16 +160,16 @@ class Quadratic(NamedTuple):
         return with_centred_coarse(clusters)
 
     def sizes(self, n_features: int) -> Sizes:
-        return Sizes(coarse=True)
+        return Sizes(coarse=True, by_cluster=True)
 
 
 @kernel
-def _all_alive(weights, start, slots):
-    """Write the slots of a run that are not free to a list; returns how many there are."""
+def _all_alive(weights, start, scratch):
+    """Take the slots of a run that are not free for candidates; returns how many there are."""
     count = 0
     for s in range(weights.size):
         if not np.isnan(weights[s]):
-            slots[count] = start + s
+            scratch.slots[count], scratch.bounds[count] = start + s, 0.0
             count += 1
     return count
 

@@ -7,7 +7,6 @@ pairs in any order gives the greedy tree; where it fails, a nearest-neighbour ch
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,6 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
+
+from fastrbhc import _html
+from fastrbhc._optional import require
+from fastrbhc._traversal import merged_sums
 
 if TYPE_CHECKING:
     from fastrbhc.audit import Tally
@@ -165,12 +168,8 @@ class ReducibilityReport:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-            f"<td style='text-align:left'>{html.escape(text)}</td></tr>"
-            for name, text in self._lines()
-        )
-        return f"<table><caption>Reducibility</caption>{rows}</table>"
+        picture = _html.picture(self.plot, (6.0, 3.2)) if self.violations else ""
+        return _html.table("Reducibility", self._lines()) + picture
 
     def to_pandas(self) -> Any:
         """Where in the tree the violations are, as a DataFrame.
@@ -189,8 +188,7 @@ class ReducibilityReport:
         >>> int(frame[frame["by"] == "height"]["triples"].sum())
         1711
         """
-        import pandas as pd
-
+        pd = require("pandas", "to_pandas")
         rows = [("height", *band) for band in self.by_height]
         rows += [("size", *band) for band in self.by_size]
         return pd.DataFrame(rows, columns=["by", *Band._fields])
@@ -207,10 +205,9 @@ class ReducibilityReport:
         -------
         matplotlib.axes.Axes
         """
-        import matplotlib.pyplot as plt
+        from fastrbhc.plotting._style import axes
 
-        if ax is None:
-            ax = plt.subplots(figsize=(7, 4), layout="constrained")[1]
+        ax = axes(ax, (7.0, 4.0))
         some = np.flatnonzero(self.counts)
         some = some[np.argsort(self.deficits[some])]  # the largest deficits on top
         points = ax.scatter(
@@ -291,7 +288,7 @@ def report_of(
             made = nodes[cluster] if cluster < nodes.size else n + repeated + cluster - nodes.size
             node = int(made) if made < n else n + int(row_of_step[made - n])
             worst = Worst(float(tally.deficits[merge]), int(row_of_step[repeated + merge]), node)
-    sizes = _sums(tree, np.ones(n, np.int64))
+    sizes = merged_sums(tree.merges, np.ones(n, np.int64))
     return ReducibilityReport(
         method=method,
         triples=int(looked_at.sum()),
@@ -338,15 +335,9 @@ def first_departure(tree: Dendrogram, other: Dendrogram, seed: int = 0) -> int |
     (None, 0)
     """
     numbers = np.random.default_rng(seed).integers(0, 2**64, tree.n_leaves, dtype=np.uint64)
-    missing = ~np.isin(_sums(tree, numbers), _sums(other, numbers))
+    sums, others = (merged_sums(one.merges, numbers) for one in (tree, other))
+    missing = ~np.isin(sums, others)
     return int(np.argmax(missing)) if missing.any() else None
-
-
-def _sums(tree: Dendrogram, numbers: NDArray[Any]) -> NDArray[Any]:
-    """For every merge the sum of the numbers of its rows."""
-    from fastrbhc.dendrogram import merged_sums
-
-    return merged_sums(tree.merges, numbers)
 
 
 def _decades(heights: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -157,6 +157,14 @@ class Separable(NamedTuple):
         )
 
     def tile_values(geometry, clusters, i, start, cutoff, scratch):
+        if clusters.coarse.shape[0]:
+            count = _coarse_candidates(geometry, clusters, i, start, start + TILE, cutoff, scratch)
+            scratch.bounds[:TILE] = np.nan
+            for c in range(count):
+                j = scratch.slots[c]
+                value = dissimilarity(geometry, clusters, i, j, cutoff, scratch)
+                scratch.bounds[j - start] = value
+            return
         _exact_bounds(geometry, clusters, i, start, start + TILE, scratch)
         for s in range(TILE):
             if scratch.bounds[s] <= cutoff:
@@ -248,7 +256,8 @@ class Separable(NamedTuple):
         )
 
     def sizes(self, n_features: int) -> Sizes:
-        return Sizes(coarse=type(self.family).variance_function is not unknown_variance)
+        coarse = type(self.family).variance_function is not unknown_variance
+        return Sizes(coarse=coarse, by_cluster=coarse)
 
 
 def separable_geometry(family: Any, n_features: int) -> Quadratic | Separable:
@@ -395,7 +404,9 @@ def _coarse_candidates(geometry, clusters, i, start, stop, cutoff, scratch):
         if found:
             for s in range(first, last):
                 if sums[s] <= limits[s]:
+                    harmonic = weight * weights[s] / (weight + weights[s])
                     scratch.slots[count] = start + s
+                    scratch.bounds[count] = (sums[s] * factor - slack) * harmonic
                     count += 1
     return count
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._double_double import two_sum, weighted_mean
-from fastrbhc._jit import kernel
+from fastrbhc._jit import compiling_for, kernel
 from fastrbhc.families._cholesky import add_product
 from fastrbhc.geometry import SPARE, TILE, Clusters, dissimilarity, new_scratch, refresh
 from fastrbhc.observations import Observations
@@ -19,17 +19,25 @@ _PORTION = 4_000_000
 
 
 def clusters_of_points(
-    geometry: Any, points: Observations, padded: bool = False, coarse: bool = True
+    geometry: Any,
+    points: Observations,
+    padded: bool = False,
+    coarse: bool = True,
+    by_cluster: bool = False,
 ) -> Clusters:
     """One slot for every point; points come in the order that decides ties.
 
     If padded, free slots fill up the last tile, and spare ones follow. Without coarse means and
-    outlines there are no ``lower_bounds``.
+    outlines there are no ``lower_bounds``. With coarse means to scan, the means themselves may
+    as well lie together by cluster: exact values of Caltech's words (1,000 columns) then take
+    a quarter of the time, as each column is no longer a line of memory of its own.
     """
     n, n_features = points.means.shape
     tiles = -(-n // TILE) * TILE
     capacity = tiles + min(SPARE, tiles) if padded else n
     clusters = _empty_clusters(geometry, capacity, n_features, coarse)
+    if by_cluster and coarse and geometry.sizes(n_features).by_cluster:
+        clusters = _with_order(clusters, "F")
     clusters.weights[:n] = 1.0 if points.weights is None else points.weights
     clusters.means[:, :n] = points.means.T
     if points.residuals is not None:
@@ -37,6 +45,8 @@ def clusters_of_points(
     clusters.weights[n:] = np.nan
     clusters.means[:, n:] = np.nan
     clusters = _with_frame(geometry, clusters)
+    if not clusters.coarse.shape[0]:  # means are scanned after all
+        clusters = _with_order(clusters, "C")
     _refresh(geometry, clusters, 1, new_scratch(geometry, n_features))
     clusters.cached[1:] = clusters.cached[0]  # points have no extent, wherever they lie
     clusters.outlines[:, 1:] = clusters.outlines[:, :1]
@@ -100,6 +110,18 @@ def nearest_clusters(geometry: Any, clusters: Clusters, rows: Observations) -> N
     return labels
 
 
+def variances_at(family: Any, means: NDArray[np.float64]) -> NDArray[np.float64]:
+    """1/φ″ of a separable family, without smoothing, for every mean; 0 where φ″ is infinite.
+
+    That is the variance of a row whose mean it is.
+    """
+    second = type(family).second_derivative
+    with compiling_for(family), np.errstate(all="ignore"):
+        curvatures = np.array([second(family, mean) for mean in means.ravel()])
+        variances = np.nan_to_num(1.0 / curvatures, nan=0.0, posinf=0.0)
+    return variances.reshape(means.shape)
+
+
 def _portions(n: int, work_per_row: int) -> Iterator[tuple[int, int]]:
     """Runs of rows, each a fraction of a second of work: a kernel cannot be interrupted."""
     size = max(1, _PORTION // work_per_row)
@@ -143,6 +165,14 @@ def _empty_clusters(geometry: Any, n: int, n_features: int, coarse: bool = True)
         outlines=np.zeros((sizes.outline if coarse else 0, n)),
         ranks=np.arange(n),
         columns=(),
+    )
+
+
+def _with_order(clusters: Clusters, order: Literal["C", "F"]) -> Clusters:
+    """The clusters with their means by column ("C") or by cluster ("F")."""
+    return clusters._replace(
+        means=np.asarray(clusters.means, order=order),
+        residuals=np.asarray(clusters.residuals, order=order),
     )
 
 

@@ -103,8 +103,9 @@ def check_values(
             f"Input {name} contains values whose squares overflow when summed",
             f"Measure that column in a larger unit: up to {_LARGEST:g} will do.",
         )
-    takes = f"The family {family.name!r} takes values in {domain}"
-    remedy = "correct or drop such rows, or choose another family."
+    kind = getattr(family, "kind", "family")
+    takes = f"The {kind} {family.name!r} takes values in {domain}"
+    remedy = f"correct or drop such rows, or choose another {kind}."
     if lowest < domain.lower:
         sign = "Negative values" if domain.lower == 0.0 else "Too small values"
         refuse(values < domain.lower, f"{sign} in data passed as {name}", f"{takes}: {remedy}")
@@ -124,7 +125,7 @@ def check_values(
         if empty.size:
             raise ValueError(
                 f"Input {name} contains {empty.size} rows without any count, the first being "
-                f"row {empty[0]}. The family {family.name!r} needs a positive total in every "
+                f"row {empty[0]}. The {kind} {family.name!r} needs a positive total in every "
                 "row: drop such rows."
             )
     family.check_rows(values)
@@ -191,6 +192,32 @@ def check_threshold(threshold: Any) -> float:
     return level
 
 
+def check_number(value: Any, name: str) -> float:
+    """A number as a float; infinite ones too."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} has to be a number, got {value!r}")
+    number = float(value)
+    if np.isnan(number):
+        raise ValueError(f"{name} has to be a number, got {number}")
+    return number
+
+
+def check_share(value: Any, name: str) -> float:
+    """A number between 0 and 1, both included."""
+    share = check_number(value, name)
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(f"{name} has to lie between 0 and 1, got {share}")
+    return share
+
+
+def check_positive(value: Any, name: str) -> float:
+    """A finite number above 0."""
+    number = check_number(value, name)
+    if not 0.0 < number < np.inf:
+        raise ValueError(f"{name} has to be positive and finite, got {number}")
+    return number
+
+
 def check_count(value: Any, name: str, largest: int | None = None) -> int:
     """A whole number of at least 1, and no larger than there are rows."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
@@ -240,3 +267,32 @@ def check_audit(audit: Any) -> bool | str:
     if audit != "sample":
         raise ValueError(f"audit has to be False, True or 'sample', got {audit!r}")
     return str(audit)
+
+
+def check_node(node: Any, n_nodes: int) -> int:
+    """A node of a tree."""
+    if isinstance(node, bool) or not isinstance(node, numbers.Integral):
+        raise TypeError(f"node has to be a whole number, got {node!r}")
+    if not 0 <= int(node) < n_nodes:
+        raise ValueError(f"node {node} is not one of the tree's, which are 0 to {n_nodes - 1}")
+    return int(node)
+
+
+def check_labels(labels: ArrayLike, n: int) -> NDArray[np.int64]:
+    """Labels of n rows as integers; negative ones stand for no cluster."""
+    given = np.asarray(labels)
+    if given.dtype.kind not in "iu":
+        raise TypeError(f"labels have to be whole numbers, got an array of {given.dtype}")
+    if given.shape != (n,):
+        raise ValueError(f"labels have shape {given.shape}, expected ({n},): one for every row")
+    return given.astype(np.int64)
+
+
+def check_names(names: Any, n: int, what: str = "names") -> list[str] | None:
+    """Names of n rows, or of columns, as text."""
+    if names is None:
+        return None
+    texts = [str(name) for name in names]
+    if len(texts) != n:
+        raise ValueError(f"there are {len(texts)} {what}, expected {n}")
+    return texts

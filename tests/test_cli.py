@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 from scipy.cluster.hierarchy import fcluster, is_valid_linkage
+from trees import same_tree
 
 import fastrbhc
 from fastrbhc import cli
@@ -100,6 +102,21 @@ def test_the_whole_tree_is_written_though_labels_stop_at_the_threshold(plain, tm
     assert f"{n_clusters} clusters; rows in each" in out
     assert f"({n_clusters - 10} more)" in out
     assert "lambda 20 (as given)" in out
+
+
+def test_the_tree_in_other_forms(table, tmp_path, capsys):
+    arguments = ["cluster", str(table), "--family", "ward", "--clusters", "2", "--drop", "copies"]
+    for name in ("tree.nwk", "tree.json", "tree.png"):
+        option = "--plot" if name.endswith("png") else "--tree"
+        assert cli.main([*arguments, "--id", "name", option, str(tmp_path / name)]) == 0
+        assert f"wrote {tmp_path / name}" in capsys.readouterr().out
+    whole = fastrbhc.linkage(two_heaps(), "ward")
+    names = [f"row{i}" for i in range(50)]
+    assert (tmp_path / "tree.nwk").read_text() == whole.to_newick(names) + "\n"
+    stored = (tmp_path / "tree.json").read_text()
+    assert json.loads(stored)["names"] == names
+    assert same_tree(fastrbhc.Dendrogram.from_json(stored), whole)
+    assert (tmp_path / "tree.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_inversions_are_told_in_one_line(tmp_path, capsys):

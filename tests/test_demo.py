@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import re
 
-import numpy as np
 import pytest
 
 from fastrbhc import cli, demo
@@ -32,19 +31,6 @@ def test_the_report_accounts_for_every_row(findings):
         _, size, inside = line.split(maxsplit=2)
         counts = re.findall(r"(\d+) (?:x|more)", inside)
         assert sum(map(int, counts)) == int(size)
-
-
-def test_nodes_above_the_threshold_belong_to_no_cluster(findings):
-    model = findings.model
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("warnings.warn", lambda *arguments, **options: None)
-        Z = model.dendrogram_.to_scipy()
-    clusters = demo._cluster_of_nodes(Z, model)
-    joining = clusters[len(Z) + 1 :] < 0
-    assert joining.sum() == model.n_clusters_ - 1
-    below = np.flatnonzero(~joining)
-    children = clusters[Z[below, :2].astype(int)]
-    assert (children == clusters[len(Z) + 1 + below, None]).all()
 
 
 def test_the_picture(findings, tmp_path, capsys, monkeypatch):

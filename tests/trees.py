@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fastrbhc import Dendrogram, linkage
+
 
 def leaf_sets(tree):
     """The leaves below each merge."""
@@ -38,4 +40,21 @@ def same_tree(tree0, tree1):
     return all(
         np.array_equal(getattr(tree0, name), getattr(tree1, name))
         for name in ("merges", "heights", "weights", "n_leaves", "threshold", "steps")
+    )
+
+
+def chain(n):
+    """A tree as deep as can be: every merge adds one leaf."""
+    merges = np.column_stack([np.arange(1, n), np.arange(n - 1, 2 * n - 2)])
+    merges[0] = [0, 1]
+    return Dendrogram(merges, np.arange(1.0, n), np.arange(2.0, n + 1.0), n, steps=np.arange(n - 1))
+
+
+def forest_with_ties():
+    """Two trees and a row of its own, with weights; two merges at the same height."""
+    return linkage(
+        [[0.0], [1.0], [5.0], [6.0], [20.0], [21.5], [60.0]],
+        "ward",
+        threshold=20.0,
+        sample_weight=[1.0, 1.0, 1.0, 1.0, 2.0, 2.0, 5.0],
     )

@@ -25,6 +25,7 @@ from fastrbhc._jit import kernel
 from fastrbhc._sorting import stable_order
 from fastrbhc._team import Team, team_of, together
 from fastrbhc._threads import Threads
+from fastrbhc._traversal import in_order, subtree_maxima
 from fastrbhc.agglomerators._merges import (
     Merges,
     close_gaps,
@@ -34,7 +35,6 @@ from fastrbhc.agglomerators._merges import (
     no_merges,
     record,
 )
-from fastrbhc.dendrogram import in_order, subtree_maxima
 from fastrbhc.geometry import Clusters, merge
 from fastrbhc.neighbors._interface import (
     find,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -55,12 +57,15 @@ def arrange(
 def gather(clusters: Clusters, slots: NDArray[np.int64], threads: Threads) -> None:
     """Move the clusters of the given slots to the slots 0, 1, …, and free all others."""
     count, used = slots.size, clusters.weights.size
-    columns = [clusters.weights, clusters.ranks]
-    for by_column in (clusters.means, clusters.residuals, clusters.coarse, clusters.outlines):
-        columns += list(by_column)
-    for by_row in (clusters.moments, clusters.cached):
-        if by_row.shape[1]:
-            columns.append(by_row)
+    columns: list[NDArray[Any]] = [clusters.weights, clusters.ranks]
+    for values in (clusters.means, clusters.residuals, clusters.coarse, clusters.outlines):
+        if values.flags.c_contiguous:
+            columns += list(values)
+        else:
+            columns.append(values.T)
+    for values in (clusters.moments, clusters.cached):
+        if values.shape[1]:
+            columns.append(values)
 
     def move(first: int, last: int, scratch: object) -> None:
         for values in columns[first:last]:

@@ -77,7 +77,10 @@ class Brute(NamedTuple):
                     count -= 1
                 found = suspects(geometry, clusters, group, 0, count, left, right, values, scratch)
                 for f in range(found):
-                    i, j = group[scratch.suspects[f] // BLOCK], left + scratch.suspects[f] % BLOCK
+                    i = group[scratch.suspects[f] // BLOCK]
+                    if not scratch.suspect_bounds[f] <= values[i]:
+                        continue
+                    j = left + scratch.suspects[f] % BLOCK
                     if j != i and j != slots[i] and not (older and j > i):
                         values[i], slots[i] = _closer(
                             geometry, clusters, i, j, values[i], slots[i], scratch

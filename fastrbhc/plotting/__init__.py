@@ -1,0 +1,13 @@
+"""Everything drawn, with matplotlib alone.
+
+Every function takes an Axes, or makes one, and returns it. Nothing is imported from matplotlib
+before something is drawn.
+"""
+
+from __future__ import annotations
+
+from fastrbhc.plotting.clusters import plot_clusters
+from fastrbhc.plotting.heights import plot_heights, plot_path
+from fastrbhc.plotting.trees import plot_dendrogram
+
+__all__ = ["plot_clusters", "plot_dendrogram", "plot_heights", "plot_path"]

@@ -1,0 +1,243 @@
+"""Rows as points in the plane, coloured by cluster, with an ellipse around each cluster."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.decomposition import PCA
+
+from fastrbhc import statistics
+from fastrbhc._optional import require
+from fastrbhc.families import Family, as_family
+from fastrbhc.plotting._style import FAINT, HUES, INK, axes, hue, plural, tidy
+from fastrbhc.validation import check_count, check_labels, check_rows, column_names
+
+# More clusters than this are too many for numbers.
+_MOST_NUMBERED = 30
+_SEED = 0
+# Where colours begin again, so that clusters of the same one differ.
+_MARKERS = ("o", "s", "^", "D")
+
+
+class Plane(NamedTuple):
+    """Rows as a family sees them, and where they lie on the paper."""
+
+    family: Family
+    means: NDArray[np.float64]  # (n, d), mean statistics
+    trials: NDArray[np.float64] | None  # (n,), what each row weighs to the family
+    axes: NDArray[np.float64]  # (2 or 1, d), orthonormal directions
+    points: NDArray[np.float64]  # (n, 2 or 1)
+    names: list[str]  # of the directions
+
+
+def plot_clusters(
+    X: ArrayLike,
+    labels: ArrayLike,
+    ax: Any = None,
+    *,
+    family: str | Family = "gaussian",
+    n_std: float = 2.0,
+    max_points: int = 20_000,
+) -> Any:
+    """Draw rows as points, coloured by cluster, and for each cluster the ellipse of its family.
+
+    Rows of more than two columns are seen along their two principal axes.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Rows of counts or measurements.
+    labels : array-like of shape (n,)
+        Cluster of each row, as ``tree.cut`` or ``labels_`` has them. Rows with a
+        negative label belong to none and are grey.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default a new figure.
+    family : str or record, default="gaussian"
+        A record from `fastrbhc.families`, or its name.
+    n_std : float, default=2.0
+        Size of the ellipses, in standard deviations.
+    max_points : int, default=20000
+        Of more rows a random sample is drawn; ellipses are of all rows.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Notes
+    -----
+    An ellipse has the covariance that the family gives to the rows of a cluster, without smoothing:
+
+    - with full covariance, that of the cluster itself;
+    - for the spherical Gaussian one circle for all, of the mean square distance to the centres, as
+      its variance only scales the dissimilarities;
+    - for other families the variance that belongs to the cluster's mean, 1/φ″: for Poisson counts
+      the mean itself, for proportions of m trials (diag(p) − ppᵀ)/m.
+
+    Where points reach far out of their ellipse, the data vary more than the family allows for.
+    Multinomial rows are drawn as proportions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fastrbhc
+    >>> X = np.random.default_rng(0).poisson([[4, 9]] * 50 + [[40, 90]] * 50)
+    >>> labels = fastrbhc.linkage(X, "poisson").cut(n_clusters=2)
+    >>> ax = fastrbhc.plotting.plot_clusters(X, labels, family="poisson")
+    >>> len(ax.patches)
+    2
+    """
+    require("matplotlib", "drawing clusters")
+    plane = plane_of(X, family)
+    clusters = check_labels(labels, len(plane.means))
+    if not n_std > 0.0:
+        raise ValueError(f"n_std has to be positive, got {n_std}")
+    return draw(plane, clusters, axes(ax, (6.0, 5.0)), n_std, check_count(max_points, "max_points"))
+
+
+def plane_of(X: ArrayLike, family: str | Family) -> Plane:
+    """Find the plane to draw rows in: their columns, or principal axes where there are many."""
+    family = as_family(family)
+    rows = check_rows(X, family, min_rows=1)
+    observed = family.observe(rows)
+    means = observed.means
+    n, d = means.shape
+    if d <= 2:
+        named = column_names(X) or [f"column {column}" for column in range(d)]
+        return Plane(family, means, observed.weights, np.eye(d), means, named)
+    directions = np.zeros((2, d))
+    shares = np.zeros(2)
+    if n > 1:
+        model = PCA(min(2, n), random_state=_SEED).fit(means)
+        directions[: len(model.components_)] = model.components_
+        shares[: len(model.components_)] = model.explained_variance_ratio_
+    names = [
+        f"principal axis {place} ({100.0 * share:.0f} % of the variance)"
+        for place, share in enumerate(np.nan_to_num(shares), start=1)
+    ]
+    points = (means - means.mean(axis=0)) @ directions.T
+    return Plane(family, means, observed.weights, directions, points, names)
+
+
+def draw(
+    plane: Plane, labels: NDArray[np.int64], ax: Any, n_std: float = 2.0, max_points: int = 20_000
+) -> Any:
+    """Draw rows and ellipses; everything has been checked."""
+    from matplotlib.patches import Ellipse
+    from matplotlib.patheffects import withStroke
+    from matplotlib.ticker import MaxNLocator
+
+    known, slots = np.unique(labels[labels >= 0], return_inverse=True)
+    centres, covariances = ellipses(plane, labels, known.size, slots)
+    points, outlines = plane.points, []
+    if points.shape[1] == 1:  # one column: a line for each cluster, rows scattered about it
+        jitter = np.random.default_rng(_SEED).uniform(-0.3, 0.3, len(points))
+        points = np.column_stack([points[:, 0], labels + jitter])
+        centres = np.column_stack([centres, known])
+    shown = np.arange(len(points))
+    if len(points) > max_points:
+        chosen = np.random.default_rng(_SEED).choice(len(points), max_points, replace=False)
+        shown = np.sort(chosen)
+    # Smaller and fainter, the more there are.
+    size = float(np.clip(30.0 * (300.0 / shown.size) ** 0.5, 3.0, 30.0))
+    colours = np.array([*HUES, FAINT])
+    cycles = np.maximum(labels[shown], 0) // len(HUES)
+    for cycle in np.unique(cycles).tolist():
+        rows = shown[cycles == cycle]
+        ax.scatter(
+            *points[rows].T,
+            s=size,
+            c=colours[np.where(labels[rows] < 0, -1, labels[rows] % len(HUES))],
+            marker=_MARKERS[cycle % len(_MARKERS)],
+            alpha=0.8 if shown.size < 2000 else 0.5,
+            linewidths=0,
+            rasterized=shown.size > 2000,
+        )
+    for slot, label in enumerate(known.tolist()):
+        width, height, angle = _axes_of(covariances[slot], n_std)
+        if height == 0.0 and points is not plane.points:
+            height = 0.6
+        if width > 0.0:
+            outlines.append((label, Ellipse(centres[slot], width, height, angle=angle)))
+    for label, outline in outlines:
+        outline.set(facecolor="none", edgecolor=hue(label), linewidth=1.6)
+        if label // len(HUES) % 2:
+            outline.set_linestyle("--")
+        ax.add_patch(outline)
+    if known.size <= _MOST_NUMBERED:
+        for slot, label in enumerate(known.tolist()):
+            ax.annotate(
+                str(label),
+                centres[slot],
+                ha="center",
+                va="center",
+                fontweight="bold",
+                color=INK,
+                path_effects=[withStroke(linewidth=3.0, foreground="white")],
+            )
+    ax.autoscale_view()
+    names = plane.names if len(plane.names) == 2 else [plane.names[0], "cluster"]
+    ax.set_xlabel(names[0], color=INK)
+    ax.set_ylabel(names[1], color=INK)
+    tidy(ax, "top", "right")
+    if plane.points.shape[1] == 1:
+        ax.yaxis.set_major_locator(MaxNLocator(integer=True))
+    elif plane.means.shape[1] > 2 or plane.family.quadratic:
+        # One scale for all directions: circles have to look like circles.
+        ax.set_aspect("equal", adjustable="datalim")
+    rows = plural(len(labels), "row")
+    if shown.size < len(labels):
+        rows = f"{shown.size:,} of {rows}"
+    ax.set_title(
+        f"{plural(known.size, 'cluster')}, {rows}", loc="left", fontsize="medium", color=INK
+    )
+    return ax
+
+
+def ellipses(
+    plane: Plane, labels: NDArray[np.int64], n_clusters: int, slots: NDArray[np.intp]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Centre and covariance of each cluster on the paper: (k, p) and (k, p, p)."""
+    family, rows = plane.family, np.flatnonzero(labels >= 0)
+    member = sparse.csr_array((np.ones(rows.size), (slots, rows)), shape=(n_clusters, len(labels)))
+    counts = member.sum(axis=1)[:, None]
+    weights = np.ones(len(labels)) if plane.trials is None else plane.trials
+    by_weight = member * weights  # a cluster's mean is that of all its trials
+    totals = by_weight.sum(axis=1)[:, None]
+    centres = (by_weight @ plane.points) / totals
+    steps = plane.points[rows] - centres[slots]
+    p = plane.points.shape[1]
+    if not family.separable:
+        products = (steps[:, :, None] * steps[:, None, :]).reshape(-1, p * p)
+        scatter = member[:, rows] @ products
+        return centres, (scatter / counts).reshape(n_clusters, p, p)
+    means = (by_weight @ plane.means) / totals
+    if family.quadratic:
+        n, d = max(rows.size, 1), plane.means.shape[1]
+        squares = ((plane.means[rows] - means[slots]) ** 2).sum()
+        return centres, np.broadcast_to(squares / (n * d) * np.eye(p), (n_clusters, p, p))
+    variances = statistics.variances_at(family, means)
+    covariances = np.einsum("pj,kj,qj->kpq", plane.axes, variances, plane.axes)
+    sums = plane.means.sum(axis=1)
+    if np.ptp(sums) <= 1e-9 * np.abs(sums).max() and plane.means.shape[1] > 1:
+        # Shares of a whole: no variance along (1, …, 1), where 1/φ″ knows nothing of the sum.
+        along = variances @ plane.axes.T
+        total = variances.sum(axis=1)[:, None, None]
+        covariances -= np.divide(
+            along[:, :, None] * along[:, None, :], total, out=np.zeros_like(covariances),
+            where=total > 0.0,
+        )  # fmt: skip
+    per_trial = (member @ (1.0 / weights))[:, None] / counts
+    return centres, covariances * per_trial[:, :, None]
+
+
+def _axes_of(covariance: NDArray[np.float64], n_std: float) -> tuple[float, float, float]:
+    """Width, height and angle of an ellipse, in degrees."""
+    values, vectors = np.linalg.eigh(covariance)
+    lengths = 2.0 * n_std * np.sqrt(np.maximum(values, 0.0))
+    if lengths.size == 1:
+        return float(lengths[0]), 0.0, 0.0
+    angle = np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1]))
+    return float(lengths[1]), float(lengths[0]), float(angle)

@@ -1,0 +1,478 @@
+"""What is drawn: counted, and compared with stored pictures."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_rgb
+from pictures import difference
+from trees import chain, forest_with_ties
+
+import fastrbhc
+from fastrbhc import Dendrogram, linkage
+from fastrbhc.plotting import plot_clusters
+from fastrbhc.plotting._style import FAINT, HUES, INK, number
+from fastrbhc.plotting._ticks import RootLocator
+from fastrbhc.plotting.clusters import ellipses, plane_of
+
+mpl.use("agg")
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+def heaps(seed=0, n=25):
+    rng = np.random.default_rng(seed)
+    centres = np.array([[0.0, 0.0], [6.0, 1.0], [2.0, 7.0], [9.0, 8.0]])
+    return (centres[:, None] + rng.normal(size=(4, n, 2))).reshape(-1, 2)
+
+
+def counts(seed=0):
+    rng = np.random.default_rng(seed)
+    return np.concatenate([rng.poisson(rate, (40, 2)) for rate in ([5, 9], [30, 12], [14, 40])])
+
+
+HEAPS = heaps()
+COUNTS = counts()
+GROUPS = np.repeat([0, 1, 2], 40)
+
+
+@functools.cache
+def whole():
+    return linkage(HEAPS, "ward")
+
+
+@functools.cache
+def inverted():
+    return linkage(np.random.default_rng(4).normal(size=(25, 2)), "gaussian")
+
+
+def tip_texts(ax):
+    return [text.get_text() for text in ax.get_xticklabels()]
+
+
+def sizes_of(texts):
+    return [int(text.strip("()").replace(",", "")) if text[0] == "(" else 1 for text in texts]
+
+
+def annotations(ax):
+    return [text.get_text() for text in ax.texts]
+
+
+def colours_of(collection):
+    return {mpl.colors.to_hex(colour) for colour in collection.get_colors()}
+
+
+# Pictures
+
+PICTURES = {
+    "tree": lambda ax: whole().plot(ax, n_clusters=4),
+    "tree_at_threshold": lambda ax: whole().plot(ax, threshold=60.0, max_leaves=12),
+    "tree_plain": lambda ax: whole().plot(ax, max_leaves=20, scale="log"),
+    "tree_of_two": lambda ax: linkage([[0.0], [1.0]], "ward").plot(ax, n_clusters=2),
+    "tree_inversions": lambda ax: inverted().plot(ax, n_clusters=3),
+    "tree_inversions_raw": lambda ax: inverted().plot(ax, n_clusters=3, raw_heights=True),
+    "tree_linear": lambda ax: whole().plot(ax, n_clusters=7, max_leaves=10, scale="linear"),
+    "forest": lambda ax: forest_with_ties().plot(ax),
+    "heights": lambda ax: whole().plot_heights(ax, n_clusters=4),
+    "heights_at_threshold": lambda ax: whole().plot_heights(ax, threshold=30.0, scale="log"),
+    "path": lambda ax: whole().path().plot(ax),
+    "clusters_gaussian": lambda ax: plot_clusters(HEAPS, whole().cut(n_clusters=4), ax),
+    "clusters_ward": lambda ax: plot_clusters(HEAPS, whole().cut(n_clusters=14), ax, family="ward"),
+    "clusters_poisson": lambda ax: plot_clusters(COUNTS, GROUPS, ax, family="poisson"),
+    "clusters_one_column": lambda ax: plot_clusters(COUNTS[:, :1], GROUPS, ax, family="poisson"),
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_picture(name, tmp_path):
+    assert difference(name, PICTURES[name], tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "draw"),
+    [
+        ("tree", lambda ax: whole().plot(ax, n_clusters=5)),
+        ("tree_at_threshold", lambda ax: whole().plot(ax, threshold=90.0, max_leaves=12)),
+        ("tree_inversions", PICTURES["tree_inversions_raw"]),
+        ("heights", lambda ax: whole().plot_heights(ax, n_clusters=5)),
+        ("heights_at_threshold", lambda ax: whole().plot_heights(ax, threshold=40.0, scale="log")),
+        ("clusters_gaussian", lambda ax: plot_clusters(HEAPS, whole().cut(n_clusters=3), ax)),
+        (
+            "clusters_poisson",
+            lambda ax: plot_clusters(COUNTS, (GROUPS + 1) % 3, ax, family="poisson"),
+        ),
+    ],
+)
+def test_the_comparison_notices_another_cut_or_colour(name, draw, tmp_path):
+    assert "RMS" in difference(name, draw, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["tree", "forest", "heights", "clusters_gaussian"])
+def test_the_comparison_notices_another_shade(name, tmp_path, monkeypatch):
+    shades = (HUES[0], "#f0c000", *HUES[2:])
+    for module in ("_style", "clusters", "heights"):
+        monkeypatch.setattr(f"fastrbhc.plotting.{module}.HUES", shades)
+    assert "RMS" in difference(name, PICTURES[name], tmp_path)
+
+
+# Dendrograms
+
+
+def test_leaves_tell_their_sizes():
+    ax = whole().plot(max_leaves=10)
+    assert len(tip_texts(ax)) == 10
+    assert sum(sizes_of(tip_texts(ax))) == 100
+    many = chain(5_000).plot(max_leaves=3)
+    assert tip_texts(many) == ["4999", "4998", "(4,998)"]
+
+
+def test_small_trees_are_drawn_whole():
+    ax = linkage([[0.0], [1.0], [5.0]], "ward").plot(names=["ant", "bee", "cow"])
+    assert tip_texts(ax) == ["cow", "ant", "bee"]
+    assert ax.get_title(loc="left") == "3 rows"
+    assert colours_of(ax.collections[0]) == {INK}
+
+
+def test_branches_have_the_colours_of_the_cut():
+    ax = whole().plot(n_clusters=4)
+    assert colours_of(ax.collections[0]) == {*HUES[:4], FAINT}
+    assert sorted(annotations(ax)) == ["0", "1", "2", "3", "4 clusters"]
+    # Left to right, each cluster's leaves have its colour, and its number stands below.
+    labels = whole().cut(n_clusters=4)[whole().leaves_order()]
+    order = list(dict.fromkeys(labels.tolist()))
+    drawn = list(dict.fromkeys(text.get_color() for text in ax.get_xticklabels()))
+    assert drawn == [HUES[label] for label in order]
+    numbers = [text for text in ax.texts if text.get_text().isdigit()]
+    numbers.sort(key=lambda text: text.xy[0])
+    assert [int(text.get_text()) for text in numbers] == order
+
+
+def test_the_line_separates_what_is_merged_from_what_is_not():
+    for k in (2, 4, 9):
+        ax = whole().plot(n_clusters=k)
+        (line,) = ax.lines
+        assert whole().levels[99 - k] < line.get_ydata()[0] <= whole().levels[100 - k]
+    (line,) = whole().plot(threshold=12.5).lines
+    assert line.get_ydata()[0] == 12.5
+
+
+def test_no_line_where_no_threshold_gives_the_clusters():
+    grid = linkage([[0.0], [1.0], [10.0], [11.0]], "ward")
+    assert not grid.plot(n_clusters=3).lines  # two merges at the same height
+    assert not whole().plot(n_clusters=1).lines
+    assert not whole().plot(threshold=np.inf).lines
+
+
+def test_labels_from_elsewhere():
+    labels = np.repeat([2, 0, -1, 1], 25)
+    ax = whole().plot(labels=labels, threshold=50.0)
+    assert colours_of(ax.collections[0]) == {HUES[0], HUES[1], HUES[2], FAINT}
+    assert ax.lines[0].get_ydata()[0] == 50.0
+    with pytest.raises(ValueError, match="either labels or n_clusters"):
+        whole().plot(labels=labels, n_clusters=3)
+    with pytest.raises(ValueError, match=r"shape \(3,\)"):
+        whole().plot(labels=[0, 1, 2])
+    with pytest.raises(TypeError, match="whole numbers"):
+        whole().plot(labels=np.zeros(100))
+
+
+def test_a_forest_reaches_up_to_its_threshold():
+    forest = forest_with_ties()
+    ax = forest.plot()
+    assert annotations(ax)[0] == "λ = 20"
+    assert ax.lines[0].get_ydata()[0] == 20.0
+    tops = [max(y for _, y in path.vertices) for path in ax.collections[0].get_paths()]
+    assert sum(top == 20.0 for top in tops) == 3
+    assert sum(sizes_of(tip_texts(ax))) == 7
+
+
+def test_the_largest_of_many_trees():
+    rows = np.random.default_rng(0).uniform(size=(400, 2))
+    forest = linkage(rows, "ward", threshold=1e-3)
+    assert forest.n_trees > 100
+    ax = forest.plot()
+    assert ax.get_title(loc="left").startswith(f"The 20 largest of {forest.n_trees:,} trees")
+    sizes = np.sort(np.bincount(forest.cut(forest.threshold)))[::-1]
+    assert sum(sizes_of(tip_texts(ax))) == sizes[:20].sum()
+    assert len(tip_texts(ax)) == 40
+
+
+def test_nothing_was_merged():
+    ax = linkage([[0.0], [1.0], [5.0]], "ward", threshold=0.1).plot()
+    assert tip_texts(ax) == ["0", "1", "2"]
+
+
+def test_copies_of_one_row():
+    ax = linkage(np.zeros((5, 2)), "ward").plot(n_clusters=2)
+    assert ax.get_ylim()[1] > 0.0
+    assert linkage(np.zeros((5, 2)), "ward").plot(scale="log").get_ylim()[1] > 0.0
+
+
+def test_heights_of_inversions():
+    row = int(np.flatnonzero(inverted().levels > inverted().heights)[0])
+
+    def bars(ax):
+        return {path.vertices[0, 1] for path in ax.collections[0].get_paths()}
+
+    assert inverted().heights[row] in bars(inverted().plot(raw_heights=True))
+    assert inverted().heights[row] not in bars(inverted().plot())
+    assert set(inverted().levels) <= bars(inverted().plot())
+
+
+def odds_against():
+    """A tree whose heights are log odds, negative where a merge is likely."""
+    merges = np.array([[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]])
+    heights = np.array([-6.0, -4.0, -5.0, -1.0, 3.0])
+    return Dendrogram(merges, heights, np.array([2.0, 2.0, 2.0, 4.0, 6.0]), 6)
+
+
+@pytest.mark.parametrize("scale", ["sqrt", "linear"])
+def test_negative_heights_are_above_the_leaves(scale):
+    ax = odds_against().plot(labels=[0, 0, 0, 0, 1, 1], threshold=0.0, scale=scale)
+    paths = ax.collections[0].get_paths()
+    floor = ax.get_ylim()[0]
+    assert floor < -6.0
+    assert min(path.vertices[:, 1].min() for path in paths) == floor
+    assert {-6.0, -4.0, -1.0, 3.0} <= {path.vertices[0, 1] for path in paths}
+    for k in range(1, 6):
+        ax = odds_against().plot_heights(n_clusters=k, scale=scale)
+        assert ax.lines[0].get_ydata().tolist() == [3.0, -1.0, -4.0, -4.0, -6.0]
+        assert ax.get_ylim()[0] < -6.0
+    assert odds_against().path().plot().get_xscale() == "linear"
+
+
+def test_more_clusters_have_more_leaves():
+    assert len(tip_texts(whole().plot(n_clusters=30))) == 60
+    assert len(tip_texts(whole().plot(n_clusters=60))) == 80
+    assert len(tip_texts(whole().plot(n_clusters=90))) == 40  # too many to be seen anyway
+
+
+def test_a_chain_does_not_recurse():
+    ax = chain(200_000).plot(n_clusters=3)
+    assert tip_texts(ax)[-1] == "(199,961)"
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="scale has to be one of"):
+        whole().plot(scale="cubic")
+    with pytest.raises(ValueError, match="max_leaves"):
+        whole().plot(max_leaves=0)
+    with pytest.raises(ValueError, match="2 names, expected 100"):
+        whole().plot(names=["a", "b"])
+    with pytest.raises(ValueError, match="either threshold or n_clusters"):
+        whole().plot(threshold=1.0, n_clusters=2)
+
+
+def test_figures_can_be_pickled():
+    for ax in (whole().plot(n_clusters=3), whole().plot_heights(), whole().path().plot()):
+        pickle.loads(pickle.dumps(ax.figure)).savefig("/dev/null", format="png")
+
+
+# Heights and paths
+
+
+def test_heights_against_the_number_of_clusters():
+    ax = whole().plot_heights(n_clusters=4, max_clusters=10)
+    k, heights = ax.lines[0].get_data()
+    assert k.tolist() == list(range(2, 11))
+    np.testing.assert_array_equal(heights, whole().levels[100 - k])
+    upper, lower = whole().levels[96], whole().levels[95]
+    assert ax.get_title(loc="left") == f"4 clusters for {number(lower)} < λ ≤ {number(upper)}"
+    ring = ax.lines[-1].get_data()
+    assert (ring[0][0], ring[1][0]) == (4, upper)
+
+
+def test_the_threshold_is_marked_with_its_number_of_clusters():
+    ax = whole().plot_heights(threshold=30.0)
+    k = whole().cut(30.0).max() + 1
+    assert annotations(ax) == [f"k = {k}", "λ = 30"]
+    assert ax.get_title(loc="left").startswith(f"{k} clusters for ")
+
+
+def test_heights_of_forests_and_ends():
+    forest = forest_with_ties()
+    ax = forest.plot_heights(threshold=20.0)
+    assert ax.lines[0].get_xdata().tolist() == [4, 5, 6, 7]
+    assert ax.get_title(loc="left") == "3 clusters for 12.5 < λ ≤ 20"
+    assert (
+        whole().plot_heights(n_clusters=1).get_title(loc="left").startswith("1 cluster for λ above")
+    )
+    ties = linkage([[0.0], [1.0], [10.0], [11.0]], "ward").plot_heights(n_clusters=3)
+    assert "no λ gives exactly these" in ties.get_title(loc="left")
+    alone = linkage([[0.0], [1.0]], "ward", threshold=0.1).plot_heights(n_clusters=2)
+    assert alone.lines[0].get_xdata().size == 0
+    assert chain(500).plot_heights(n_clusters=100).get_xscale() == "log"
+
+
+def test_the_path_has_a_stair_for_every_clustering():
+    ax = whole().path().plot()
+    values, edges, _ = ax.patches[0].get_data()
+    np.testing.assert_array_equal(values, whole().path().n_clusters)
+    np.testing.assert_array_equal(edges[1:-1], whole().path().thresholds[:-1])
+    long = chain(50_000).path().plot()
+    values = long.patches[0].get_data()[0]
+    assert values.size <= 3000
+    assert values[[0, -2, -1]].tolist() == [50_000, 2, 1]
+
+
+# Clusters
+
+
+def test_full_covariances_are_those_of_the_clusters():
+    labels = whole().cut(n_clusters=4)
+    centres, covariances = ellipses(plane_of(HEAPS, "gaussian"), labels, 4, labels)
+    for cluster in range(4):
+        inside = HEAPS[labels == cluster]
+        np.testing.assert_allclose(centres[cluster], inside.mean(axis=0))
+        np.testing.assert_allclose(covariances[cluster], np.cov(inside.T, bias=True))
+
+
+def test_one_circle_for_all_spherical_clusters():
+    labels = whole().cut(n_clusters=4)
+    _, covariances = ellipses(plane_of(HEAPS, "ward"), labels, 4, labels)
+    steps = np.concatenate([HEAPS[labels == c] - HEAPS[labels == c].mean(axis=0) for c in range(4)])
+    for covariance in covariances:
+        np.testing.assert_allclose(covariance, (steps**2).mean() * np.eye(2))
+
+
+def test_variances_of_counts_are_their_means():
+    _, covariances = ellipses(plane_of(COUNTS, "poisson"), GROUPS, 3, GROUPS)
+    for cluster in range(3):
+        mean = COUNTS[cluster == GROUPS].mean(axis=0)
+        np.testing.assert_allclose(covariances[cluster], np.diag(mean), rtol=1e-12)
+
+
+def test_proportions_vary_as_those_of_trials_do():
+    """Simulated rows have the covariance of their family, seen along any two axes."""
+    rng = np.random.default_rng(0)
+    X = rng.multinomial(50, [0.5, 0.3, 0.15, 0.05], 50_000)
+    plane = plane_of(X, "multinomial")
+    labels = np.zeros(50_000, int)
+    _, covariances = ellipses(plane, labels, 1, labels)
+    np.testing.assert_allclose(covariances[0], np.cov(plane.points.T), atol=5e-5)
+    p = X.sum(axis=0) / X.sum()
+    exact = plane.axes @ (np.diag(p) - np.outer(p, p)) @ plane.axes.T / 50
+    np.testing.assert_allclose(covariances[0], exact, rtol=1e-9)
+
+
+def test_wide_rows_are_seen_along_principal_axes():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 5)) * [1.0, 30.0, 1.0, 10.0, 1.0]
+    ax = plot_clusters(X, np.zeros(60, int))
+    assert "principal axis 1" in ax.get_xlabel()
+    drawn = ax.collections[0].get_offsets()
+    np.testing.assert_allclose(np.abs(np.corrcoef(drawn[:, 0], X[:, 1])[0, 1]), 1.0, atol=0.01)
+    np.testing.assert_allclose(np.abs(np.corrcoef(drawn[:, 1], X[:, 3])[0, 1]), 1.0, atol=0.01)
+
+
+def test_names_sizes_and_rows_of_no_cluster():
+    frame = pd.DataFrame(HEAPS, columns=["length", "width"])
+    labels = np.where(np.arange(100) < 10, -1, whole().cut(n_clusters=4))
+    ax = plot_clusters(frame, labels, max_points=50)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("length", "width")
+    assert ax.get_title(loc="left") == "4 clusters, 50 of 100 rows"
+    assert sum(len(points.get_offsets()) for points in ax.collections) == 50
+    everything = plot_clusters(frame, labels).collections[0]
+    assert np.isclose(everything.get_facecolors()[:, :3], to_rgb(FAINT)).all(axis=1).sum() == 10
+    grey = plot_clusters(frame, np.full(100, -1))
+    assert not grey.patches
+
+
+def test_few_rows():
+    assert not plot_clusters([[1.0, 2.0, 3.0]], [0]).patches
+    assert len(plot_clusters([[1.0, 2.0, 3.0], [4.0, 5.0, 9.0]], [0, 0]).patches) == 1
+    assert not plot_clusters([[1.0, 2.0], [3.0, 4.0]], [0, 1]).patches
+
+
+def test_ellipses_of_a_family_of_ones_own():
+    from typing import NamedTuple
+
+    from fastrbhc.families import Domain, family
+
+    @family("plotted", separable=True, reducible=False, domain=Domain(lower=0.0))
+    class Plotted(NamedTuple):
+        def divergence(family, value, mean, step):
+            return (value + 2.0 * mean) * step * step  # φ = x³, so that φ″ = 6x
+
+    X = np.array([[1.0, 2.0], [3.0, 4.0]])
+    zeros = np.zeros(2, int)
+    _, covariances = ellipses(plane_of(X, Plotted()), zeros, 1, zeros)
+    np.testing.assert_allclose(covariances[0], np.diag([1 / 12, 1 / 18]), rtol=1e-9)
+
+
+def test_clusters_refuse_what_does_not_fit():
+    with pytest.raises(ValueError, match="labels have shape"):
+        plot_clusters(HEAPS, [0, 1])
+    with pytest.raises(ValueError, match="n_std"):
+        plot_clusters(HEAPS, np.zeros(100, int), n_std=0.0)
+    with pytest.raises(ValueError, match="Negative values"):
+        plot_clusters(-COUNTS, GROUPS, family="poisson")
+
+
+# Style
+
+
+def test_nothing_of_matplotlib_is_imported_with_the_package():
+    import subprocess
+    import sys
+
+    code = "import sys, fastrbhc, fastrbhc.plotting; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+    assert fastrbhc.plotting.plot_clusters is plot_clusters
+
+
+def test_colours_differ_for_all_eyes():
+    """CIELAB distances, also as seen with each kind of colour blindness (Machado et al. 2009)."""
+    blindness = [
+        np.eye(3),
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],
+         [-0.003882, -0.048116, 1.051998]],
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
+         [-0.011820, 0.042940, 0.968881]],
+        [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602],
+         [0.004733, 0.691367, 0.303900]],
+    ]  # fmt: skip
+    to_xyz = np.array(
+        [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    )
+    rgb = np.array([to_rgb(colour) for colour in HUES])
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    for matrix in blindness:
+        xyz = np.clip(linear @ np.transpose(matrix), 0, 1) @ to_xyz.T / [0.9505, 1.0, 1.089]
+        f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+        lab = np.stack(
+            [116 * f[:, 1] - 16, 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])], axis=1
+        )
+        distances = np.linalg.norm(lab[:, None] - lab, axis=2)
+        assert distances[~np.eye(len(HUES), dtype=bool)].min() > 13.0
+
+
+@pytest.mark.parametrize("top", [1.0, 7.3, 15.125, 15_300.0, 4.1e8, 3e-7])
+def test_ticks_of_roots_are_round_and_apart(top):
+    ticks = np.array(RootLocator().tick_values(0.0, top))
+    assert ticks[0] == 0.0
+    assert 4 <= ticks.size <= 8
+    assert (np.diff(np.sqrt(ticks)) >= 0.99 * np.sqrt(top) / 7.0).all()
+    assert all(float(f"{tick:.2g}") == pytest.approx(tick) for tick in ticks)
+    part = RootLocator().tick_values(0.8 * top, top)
+    assert len(part) >= 4
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.25, "0.25"), (12.345, "12.35"), (1234.4, "1,234"), (2.5e8, "2.5e+08"), (0, "0")],
+)
+def test_numbers_as_people_write_them(value, text):
+    assert number(value) == text

@@ -1,0 +1,75 @@
+"""Walks through trees, against recursion and SciPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.cluster import hierarchy
+from trees import chain, forest_with_ties, leaf_sets
+
+from fastrbhc import linkage
+from fastrbhc._traversal import common_labels, leaf_spans
+
+
+def depth_first(tree, node):
+    if node < tree.n_leaves:
+        return [node]
+    left, right = tree.merges[node - tree.n_leaves].tolist()
+    return depth_first(tree, left) + depth_first(tree, right)
+
+
+def rows(seed, n=40):
+    return np.random.default_rng(seed).normal(size=(n, 2))
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_order_of_leaves_is_that_of_scipy(seed):
+    tree = linkage(rows(seed), "ward")
+    order = tree.leaves_order()
+    np.testing.assert_array_equal(order, hierarchy.leaves_list(tree.to_scipy()))
+    assert order.tolist() == depth_first(tree, 2 * 40 - 2)
+
+
+@pytest.mark.fast
+def test_trees_of_a_forest_follow_one_another_by_their_numbers():
+    tree = forest_with_ties()
+    labels = tree.cut(tree.threshold)
+    assert (np.diff(labels[tree.leaves_order()]) >= 0).all()
+    assert sorted(tree.leaves_order()) == list(range(7))
+
+
+@pytest.mark.fast
+def test_leaves_of_every_node_stand_side_by_side():
+    for tree in (linkage(rows(2), "ward"), forest_with_ties(), chain(30)):
+        order = tree.leaves_order()
+        starts, sizes = leaf_spans(tree.merges, tree.n_leaves)
+        sets = [{leaf} for leaf in range(tree.n_leaves)] + leaf_sets(tree)
+        for node, leaves in enumerate(sets):
+            assert set(order[starts[node] : starts[node] + sizes[node]]) == leaves
+            assert tree.members(node).tolist() == sorted(leaves)
+
+
+@pytest.mark.fast
+def test_labels_that_all_leaves_share():
+    tree = linkage(rows(3), "ward")
+    labels = np.random.default_rng(3).integers(-1, 3, 40)
+    common = common_labels(tree.merges, labels)
+    for node, leaves in enumerate(leaf_sets(tree), start=40):
+        found = {int(labels[leaf]) for leaf in leaves}
+        assert common[node] == (found.pop() if len(found) == 1 else -1)
+
+
+@pytest.mark.parametrize("node", [-1, 7, 1.0, True, "0"])
+def test_nodes_that_are_not_there(node):
+    with pytest.raises((ValueError, TypeError), match="node"):
+        linkage([[0.0], [1.0], [5.0], [7.0]], "ward").members(node)
+
+
+def test_a_chain_may_be_as_deep_as_it_is_long():
+    tree = chain(200_000)
+    assert tree.members(399_998).size == 200_000
+    assert tree.members(200_003).tolist() == [0, 1, 2, 3, 4]
+    # A leaf is on the left of the chain below it, but for the first two.
+    np.testing.assert_array_equal(tree.leaves_order(), np.r_[np.arange(199_999, 1, -1), 0, 1])
+    assert tree.cut(n_clusters=3).tolist()[-3:] == [0, 1, 2]
