@@ -71,7 +71,7 @@ def collapse(rows: Observations) -> Collapsed:
     scatters neighbours, ties on a grid do not turn into one long chain of merges.
     """
     n = rows.means.shape[0]
-    order, same = _order_by_value(rows)
+    order, same = order_by_value(rows)
     starts = np.flatnonzero(~same)
     point_of_row = np.empty(n, np.int64)
     point_of_row[order] = np.cumsum(~same) - 1
@@ -98,7 +98,7 @@ def rows_by_point(point_of_row: Any, n_points: int) -> Any:
     return rows
 
 
-def _order_by_value(rows: Observations) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+def order_by_value(rows: Observations) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """An order that brings equal rows together, and whether each equals the one before."""
     hashes = _hash_rows(rows)
     # Equal rows by weight, so that their sum does not depend on the order of the rows either.

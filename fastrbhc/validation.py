@@ -103,8 +103,9 @@ def check_values(
             f"Input {name} contains values whose squares overflow when summed",
             f"Measure that column in a larger unit: up to {_LARGEST:g} will do.",
         )
-    takes = f"The family {family.name!r} takes values in {domain}"
-    remedy = "correct or drop such rows, or choose another family."
+    kind = getattr(family, "kind", "family")
+    takes = f"The {kind} {family.name!r} takes values in {domain}"
+    remedy = f"correct or drop such rows, or choose another {kind}."
     if lowest < domain.lower:
         sign = "Negative values" if domain.lower == 0.0 else "Too small values"
         refuse(values < domain.lower, f"{sign} in data passed as {name}", f"{takes}: {remedy}")
@@ -124,7 +125,7 @@ def check_values(
         if empty.size:
             raise ValueError(
                 f"Input {name} contains {empty.size} rows without any count, the first being "
-                f"row {empty[0]}. The family {family.name!r} needs a positive total in every "
+                f"row {empty[0]}. The {kind} {family.name!r} needs a positive total in every "
                 "row: drop such rows."
             )
     family.check_rows(values)
@@ -189,6 +190,32 @@ def check_threshold(threshold: Any) -> float:
     if not level >= 0.0:
         raise ValueError(f"threshold has to be at least 0, got {level}")
     return level
+
+
+def check_number(value: Any, name: str) -> float:
+    """A number as a float; infinite ones too."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} has to be a number, got {value!r}")
+    number = float(value)
+    if np.isnan(number):
+        raise ValueError(f"{name} has to be a number, got {number}")
+    return number
+
+
+def check_share(value: Any, name: str) -> float:
+    """A number between 0 and 1, both included."""
+    share = check_number(value, name)
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(f"{name} has to lie between 0 and 1, got {share}")
+    return share
+
+
+def check_positive(value: Any, name: str) -> float:
+    """A finite number above 0."""
+    number = check_number(value, name)
+    if not 0.0 < number < np.inf:
+        raise ValueError(f"{name} has to be positive and finite, got {number}")
+    return number
 
 
 def check_count(value: Any, name: str, largest: int | None = None) -> int:

@@ -66,12 +66,16 @@ class Batch(NamedTuple):
     queue: NDArray[np.int64]  # (…,), the unions, then those whose links are stale
     places: NDArray[np.int64]  # (…,), of each slot in which pair it is, or −1
     saved: NDArray[np.int64]  # (1,), the first of the slots with copies of the pairs' clusters
-    counts: NDArray[np.int64]  # (4,), see below
+    counts: NDArray[np.int64]  # (6,), see below
 
 
 # Entries of Batch.counts: pairs; slots in the queue; look-ups so far, as far as they were made
-# in kernels; whether look-ups that Python shares have yet to be settled.
-_PAIRS, _QUEUED, _LOOK_UPS, _OPEN = 0, 1, 2, 3
+# in kernels; whether look-ups that Python shares have yet to be settled; pairs at most, and how
+# many batches of so many have held since that was set.
+_PAIRS, _QUEUED, _LOOK_UPS, _OPEN, _MOST, _HELD = 0, 1, 2, 3, 4, 5
+
+# So many batches have to hold before twice as many pairs are tried again.
+_ENCOURAGED = 8
 
 # Kinds of work that are shared.
 _LOOK_UP, _MERGE = 0, 1
@@ -170,7 +174,7 @@ def _no_batch(n: int, capacity: int) -> Batch:
         queue=np.empty(max(n, 3 * largest), np.int64),
         places=np.full(capacity, -1),
         saved=np.array([capacity - copies]),
-        counts=np.zeros(4, np.int64),
+        counts=np.array([0, 0, 0, 0, largest, 0]),
     )
 
 
@@ -227,7 +231,7 @@ def _choose(crew):
     )
     ranks, nodes, queue = crew.clusters.ranks, merges.nodes, batch.queue
     pairs, most = 0, _batch_size(merges, batch)
-    while heap.size[0] > 0 and pairs < most:
+    while heap.size[0] > 0 and pairs < min(most, batch.counts[_MOST]):
         i = heap.slots[0]
         j = links.neighbors[i]
         if j < 0 or links.values[i] >= threshold or _is_stale(nodes, links, batch, i):
@@ -359,6 +363,7 @@ def _settle(crew, scratch):
             merges, merges.made[0], batch.pairs[p, 0], batch.pairs[p, 1], queue[p], batch.heights[p]
         )
         made(merges, 1)
+    _adapt(batch, holding)
     if holding < pairs:
         for p in range(holding, pairs):
             i, j = batch.pairs[p, 0], batch.pairs[p, 1]
@@ -381,6 +386,21 @@ def _settle(crew, scratch):
         i = queue[q]
         _link(clusters, nodes, links, i, links.values[i], links.neighbors[i])
         insert(heap, links, ranks, i)
+
+
+@kernel
+def _adapt(batch, holding):
+    """Try fewer pairs where they do not hold, so that few are taken back, and later more again.
+
+    In Bayesian trees a union mostly has its next partner nearer than any pair was before.
+    """
+    counts = batch.counts
+    if holding < counts[_PAIRS]:
+        counts[_MOST], counts[_HELD] = holding, 0
+    elif holding == counts[_MOST] and holding < batch.pairs.shape[0]:
+        counts[_HELD] += 1
+        if counts[_HELD] == _ENCOURAGED:
+            counts[_MOST], counts[_HELD] = 2 * holding, 0
 
 
 @kernel

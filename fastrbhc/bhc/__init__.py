@@ -1,0 +1,33 @@
+"""Bayesian hierarchical clustering (Heller & Ghahramani 2005), the original of the relaxed one.
+
+`bhc_linkage` builds a tree with a probability for every merge and a bound of the evidence, `BHC` is
+the scikit-learn estimator. The conjugate models are records of their hyperparameters, one a file:
+``GammaPoisson(shape=2.0, rate=0.1)``; `_interface` says what a model is.
+"""
+
+from __future__ import annotations
+
+from fastrbhc.bhc._interface import Model, as_model, model, registered
+from fastrbhc.bhc.beta_bernoulli import BetaBernoulli
+from fastrbhc.bhc.dendrogram import BayesianDendrogram
+from fastrbhc.bhc.dirichlet_multinomial import DirichletMultinomial
+from fastrbhc.bhc.estimator import BHC
+from fastrbhc.bhc.gamma_poisson import GammaPoisson
+from fastrbhc.bhc.linkage import bhc_linkage
+from fastrbhc.bhc.normal_gamma import NormalGamma
+from fastrbhc.bhc.normal_wishart import NormalWishart
+
+__all__ = [
+    "BHC",
+    "BayesianDendrogram",
+    "BetaBernoulli",
+    "DirichletMultinomial",
+    "GammaPoisson",
+    "Model",
+    "NormalGamma",
+    "NormalWishart",
+    "as_model",
+    "bhc_linkage",
+    "model",
+    "registered",
+]

@@ -1,0 +1,257 @@
+"""What a conjugate model is: the contract, the properties and the register of names.
+
+A *model* is a ``NamedTuple`` of hyperparameters, declared with :func:`model`. A field that is None
+is taken from the data. The rest of the package asks for properties and never for a name:
+
+name, domain
+    As those of a family, see `fastrbhc.families`.
+searched
+    The fields that ``hyperparameters="evidence"`` varies, all of them positive numbers.
+
+Its methods are plain Python:
+
+``completed(X)``
+    The record with every field a number or an array.
+``check(n_features)``
+    Raises ValueError for hyperparameters out of range. Of a complete record.
+``check_rows(X)``
+    Raises ValueError for rows of the domain that the model cannot take. Optional.
+``likelihood(X)``
+    The *likelihood* of a complete record for these rows: a record with the methods below.
+``log_base(X)``
+    For each row what it adds to every marginal likelihood, whatever the cluster: logarithms
+    of factorials, of units of measurement. It cancels when hypotheses are compared, so merging
+    never sees it.
+
+With c a cluster of n rows, what is left of log p(X_c | H_c) is called ℓ(c). A likelihood knows it
+from the *sufficient statistics* of c alone: rows are never looked at again. They are kept in
+`fastrbhc.geometry.Clusters`. Plain Python again:
+
+``observe(X)``
+    The statistics of rows as they go into ``clusters.means``: (n, columns).
+``taking(new)``
+    The likelihood, fit for further rows.
+``sizes(n_columns)``
+    What it stores beside them. The first two entries of ``cached`` and the first row of
+    ``outlines`` belong to `potentials`.
+
+and inside kernels:
+
+``join(likelihood, clusters, i, j)``
+    Puts the statistics of the union into slot i, its rank too, and frees slot j.
+``summarise(likelihood, clusters, i, scratch)``
+    Brings up to date what is cached of slot i, and returns ℓ of it.
+``log_marginal(likelihood, clusters, i, j, floor, scratch)``
+    ℓ of the union of slots i and j: the same bits for (j, i). Where it is at most the floor, any
+    value below the floor may be returned, so that hopeless pairs are given up early.
+``upper_bounds(likelihood, clusters, i, start, stop, scratch)``
+    Fills scratch.bounds[:stop−start] with values not below what ``log_marginal`` returns for
+    slot i and the slots start…stop−1; NaN for free slots.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrbhc._jit import contract
+from fastrbhc.families import Domain
+
+
+class Model(Protocol):
+    """The Python side of a model, for readers and type checkers."""
+
+    name: str
+    kind: str
+    domain: Domain
+    searched: tuple[str, ...]
+    _fields: tuple[str, ...]
+
+    def completed(self, X: NDArray[np.float64]) -> Model: ...
+    def check(self, n_features: int) -> None: ...
+    def check_rows(self, X: NDArray[np.float64]) -> None: ...
+    def likelihood(self, X: NDArray[np.float64]) -> Any: ...
+    def log_base(self, X: NDArray[np.float64]) -> NDArray[np.float64]: ...
+    def _replace(self, **changes: Any) -> Model: ...
+    def _asdict(self) -> dict[str, Any]: ...
+
+
+@contract
+def join(likelihood, clusters, i, j):
+    """Statistics of a union; see the module's documentation."""
+
+
+@contract
+def summarise(likelihood, clusters, i, scratch):
+    """What is cached of a slot, and its ℓ; see the module's documentation."""
+
+
+@contract
+def log_marginal(likelihood, clusters, i, j, floor, scratch):
+    """ℓ of a union; see the module's documentation."""
+
+
+@contract
+def upper_bounds(likelihood, clusters, i, start, stop, scratch):
+    """Bounds of ℓ of many unions; see the module's documentation."""
+
+
+_REGISTER: dict[str, type] = {}
+ModelClass = TypeVar("ModelClass", bound=type)
+
+
+def model(
+    name: str, *, domain: Domain, searched: tuple[str, ...], aliases: tuple[str, ...] = ()
+) -> Callable[[ModelClass], ModelClass]:
+    """Declare a class of records as a conjugate model: state its properties and register it.
+
+    Parameters
+    ----------
+    name : str
+        The name by which the model can be asked for.
+    domain : Domain
+        The values that a row may hold.
+    searched : tuple of str
+        Fields that the search for the largest evidence varies.
+    aliases : tuple of str
+        Further names.
+
+    Returns
+    -------
+    callable
+        A decorator for a ``NamedTuple`` class.
+
+    Examples
+    --------
+    >>> from fastrbhc.bhc import GammaPoisson
+    >>> GammaPoisson.name, GammaPoisson.searched
+    ('poisson', ('shape', 'rate'))
+    """
+
+    def declare(cls: ModelClass) -> ModelClass:
+        missing = [
+            method
+            for method in ("completed", "check", "likelihood", "log_base")
+            if not hasattr(cls, method)
+        ]
+        if missing:
+            raise TypeError(f"the model {cls.__name__} has to define {', '.join(missing)}")
+        stated: dict[str, Any] = {
+            "name": name,
+            "kind": "model",  # what messages call it
+            "domain": domain,
+            "searched": searched,
+        }
+        if not hasattr(cls, "check_rows"):
+            stated["check_rows"] = _no_check
+        for key, value in stated.items():
+            setattr(cls, key, value)
+        for key in (name, *aliases):
+            taken = _REGISTER.get(key)
+            if taken is not None and taken.__module__ != cls.__module__:
+                raise ValueError(f"the name {key!r} belongs to {taken.__module__}: choose another")
+            _REGISTER[key] = cls
+        return cls
+
+    return declare
+
+
+def _no_check(self: Any, X: Any) -> None:
+    """Any rows of the domain will do."""
+
+
+def registered() -> dict[str, type]:
+    """Names and aliases of all models known so far, with their classes.
+
+    Returns
+    -------
+    dict
+        A copy of the register.
+
+    Examples
+    --------
+    >>> from fastrbhc import bhc
+    >>> bhc.registered()["gaussian"].__name__
+    'NormalWishart'
+    """
+    return dict(_REGISTER)
+
+
+def as_model(model: Any, hyperparameters: Any = "data") -> Model:
+    """The model of that name, or the record itself, with the hyperparameters that are given.
+
+    Parameters
+    ----------
+    model : str, record or class
+        A name or alias, a record, or a class of records, all of whose fields are then open.
+    hyperparameters : str, dict or record
+        Fields by name, or a record that takes the place of the model. A word says where open
+        fields come from and changes nothing here.
+
+    Returns
+    -------
+    record
+        A model, some of whose fields may be open.
+
+    Examples
+    --------
+    >>> from fastrbhc.bhc import as_model
+    >>> as_model("poisson", {"shape": 2})
+    GammaPoisson(shape=2, rate=None)
+    """
+    if isinstance(model, str):
+        known_class = _REGISTER.get(model.lower().replace("-", "_").replace(" ", "_"))
+        if known_class is None:
+            near = difflib.get_close_matches(model.lower(), _REGISTER, n=3, cutoff=0.5)
+            hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+            known = ", ".join(map(repr, sorted(_REGISTER)))
+            raise ValueError(f"unknown model {model!r}: {hint}The models are {known}")
+        model = known_class
+    record: Any = model() if isinstance(model, type) and hasattr(model, "searched") else model
+    if not _is_model(record):
+        raise TypeError(f"model has to be a name or a record from fastrbhc.bhc, got {model!r}")
+    if isinstance(hyperparameters, str):
+        return record
+    if _is_model(hyperparameters):
+        if type(hyperparameters) is not type(record):
+            raise ValueError(
+                f"hyperparameters are those of the model {hyperparameters.name!r}, and the model "
+                f"is {record.name!r}: give one of the two alone"
+            )
+        return hyperparameters
+    if not isinstance(hyperparameters, Mapping):
+        raise TypeError(
+            "hyperparameters has to be 'data', 'evidence', a dict or a record, got "
+            f"{hyperparameters!r}"
+        )
+    unknown = sorted(set(hyperparameters) - set(record._fields))
+    if unknown:
+        raise ValueError(
+            f"the model {record.name!r} has no hyperparameter {unknown[0]!r}: they are "
+            f"{', '.join(map(repr, record._fields))}"
+        )
+    return record._replace(**hyperparameters)
+
+
+def _is_model(given: Any) -> bool:
+    return isinstance(given, tuple) and hasattr(given, "searched")
+
+
+def given_or(value: Any, otherwise: Any) -> Any:
+    """A hyperparameter as it was given, as floats, or else what the data say."""
+    chosen = otherwise if value is None else value
+    return float(chosen) if np.ndim(chosen) == 0 else np.array(chosen, np.float64)
+
+
+def require_positive(name: str, value: Any, n_features: int | None = None) -> None:
+    """Refuse hyperparameters that are not positive and finite, or not one for each column."""
+    given = np.asarray(value)
+    if given.ndim and (n_features is None or given.shape != (n_features,)):
+        expected = "a number" if n_features is None else f"a number or {n_features} numbers"
+        raise ValueError(f"{name} has to be {expected}, got an array of shape {given.shape}")
+    if not (np.isfinite(given) & (given > 0.0)).all():
+        raise ValueError(f"{name} has to be positive and finite, got {value}")

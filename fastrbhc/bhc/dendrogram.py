@@ -1,0 +1,240 @@
+"""The tree with what is believed of its merges."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from fastrbhc._jit import kernel
+from fastrbhc.bhc._rising import log_rising
+from fastrbhc.dendrogram import Dendrogram
+from fastrbhc.validation import check_count, check_number, check_share
+
+
+def _nothing() -> NDArray[np.float64]:
+    return np.empty(0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BayesianDendrogram(Dendrogram):
+    """A binary tree over the rows, and for every merge how likely it is.
+
+    Merges are listed in the order in which they were made.
+
+    Attributes
+    ----------
+    merges, weights, n_leaves, steps
+        As in `Dendrogram`.
+    heights : ndarray of shape (n_leaves - 1,)
+        Logarithms of the odds against each merge, −``log_odds``: negative where it is more likely
+        than not. A parent often lies below its child, as large clusters are surer than small ones.
+    log_alpha : float
+        log α, α being the concentration of the Dirichlet process.
+    log_hypotheses : ndarray of shape (n_leaves - 1,)
+        log φ(X | H) = log αΓ(n)·p(X | H) of each merge, that its rows are one cluster.
+    log_trees : ndarray of shape (n_leaves - 1,)
+        log φ(X | T) of each merge, the sum over all clusterings that its subtree holds.
+    log_gammas : ndarray of shape (n_leaves - 1,)
+        log γ, the same sum without the data, by which φ(X | T) is divided to give p(X | T).
+    log_evidence : float
+        Lower bound of the log marginal likelihood of the Dirichlet-process mixture.
+
+    Examples
+    --------
+    >>> import fastrbhc
+    >>> from fastrbhc.bhc import GammaPoisson
+    >>> X = [[3], [4], [40], [38]]
+    >>> tree = fastrbhc.bhc_linkage(X, GammaPoisson(shape=1.0, rate=0.1), alpha=0.5)
+    >>> tree.probabilities.round(3).tolist()
+    [0.799, 0.879, 0.0]
+    >>> tree.cut().tolist()
+    [0, 0, 1, 1]
+    >>> round(tree.log_evidence, 3)
+    -13.933
+    """
+
+    log_alpha: float = 0.0
+    log_hypotheses: NDArray[np.float64] = field(default_factory=_nothing)
+    log_trees: NDArray[np.float64] = field(default_factory=_nothing)
+    log_gammas: NDArray[np.float64] = field(default_factory=_nothing)
+    log_evidence: float = math.nan
+
+    @property
+    def log_odds(self) -> NDArray[np.float64]:
+        """Logarithms of the odds for each merge, log r/(1 − r)."""
+        return -self.heights
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """The posterior probability r of each merge, p(H | X, T)."""
+        result: NDArray[np.float64] = expit(self.log_odds)
+        return result
+
+    def cut(
+        self,
+        threshold: float | None = None,
+        *,
+        n_clusters: int | None = None,
+        probability: float | None = None,
+    ) -> NDArray[np.int64]:
+        """Labels of the rows: by default those of the cut at r < 0.5 (Heller & Ghahramani 2005).
+
+        From the root down, a node is one cluster as soon as its r is at least the probability,
+        whatever lies below it. As r does not fall all the way up, that is not the same as to stop
+        merging where the nearest pair is less likely than that, which ``threshold`` does.
+
+        Parameters
+        ----------
+        threshold : float, optional
+            Stop merging at this height instead, as Lee & Choi (2015) put it: keep the merges up to
+            the first that has −log odds ≥ threshold. 0 stands for r = 0.5.
+        n_clusters : int, optional
+            Undo the last merges, so that exactly this many clusters remain.
+        probability : float, optional
+            Another limit than 0.5, between 0 and 1.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_leaves,), int64
+            Labels 0…k−1, numbered by first appearance.
+
+        Examples
+        --------
+        >>> import fastrbhc
+        >>> from fastrbhc.bhc import GammaPoisson
+        >>> tree = fastrbhc.bhc_linkage([[3], [4], [40], [38]], GammaPoisson(1.0, 0.1), 0.5)
+        >>> tree.cut(probability=0.85).tolist()
+        [0, 1, 2, 2]
+        >>> tree.cut(threshold=0.0).tolist()
+        [0, 0, 1, 1]
+        """
+        if sum(given is not None for given in (threshold, n_clusters, probability)) > 1:
+            raise ValueError("cut needs one of threshold, n_clusters and probability, not several")
+        if n_clusters is not None:
+            return super().cut(n_clusters=check_count(n_clusters, "n_clusters", self.n_leaves))
+        if threshold is not None:
+            level = check_number(threshold, "threshold")
+            count = int(np.searchsorted(self.levels, level, side="left"))
+            return super().cut(n_clusters=self.n_leaves - count)
+        share = 0.5 if probability is None else check_share(probability, "probability")
+        likely = self.log_odds >= logit(share)
+        labels: NDArray[np.int64] = _labels_from_the_root(self.merges, likely, self.n_leaves)
+        return labels
+
+    def to_scipy(self) -> NDArray[np.float64]:
+        """A linkage matrix for ``scipy.cluster.hierarchy``, as that of `Dendrogram`.
+
+        Heights are counted from the lowest, as SciPy takes none below 0, and merges raised to
+        the height of an earlier one, with a warning that tells how many.
+
+        Returns
+        -------
+        Z : ndarray of shape (n_leaves - 1, 4), float64
+
+        Examples
+        --------
+        >>> import fastrbhc
+        >>> from fastrbhc.bhc import GammaPoisson
+        >>> tree = fastrbhc.bhc_linkage([[3], [4], [40], [38]], GammaPoisson(1.0, 0.1), 0.5)
+        >>> tree.to_scipy()[:, :2].astype(int).tolist()
+        [[0, 1], [2, 3], [4, 5]]
+        """
+        raised = self.heights - self.heights.min()
+        plain = Dendrogram(self.merges, raised, self.weights, self.n_leaves, np.inf, self.steps)
+        return plain.to_scipy()
+
+    def __repr__(self) -> str:
+        likely = int(np.count_nonzero(self.heights <= 0.0))
+        return (
+            f"<BayesianDendrogram: {self.n_leaves} leaves, {likely} of {len(self.merges)} merges "
+            f"with r ≥ 0.5, log evidence ≥ {self.log_evidence:.6g}>"
+        )
+
+
+def bayesian_dendrogram(
+    merges: NDArray[np.int64],
+    heights: NDArray[np.float64],
+    log_leaves: NDArray[np.float64],
+    log_alpha: float,
+) -> BayesianDendrogram:
+    """The tree of merges in their order, from log φ of the leaves and the odds against merges.
+
+    That is all there is to know: φ(X | H) of a merge is φφ of its parts over the odds against it,
+    φ(X | T) the sum of the two.
+    """
+    n, m = log_leaves.size, len(merges)
+    hypotheses, trees, gammas, weights = (np.empty(m) for _ in range(4))
+    _recur(merges, heights, log_leaves, log_alpha, hypotheses, trees, gammas, weights)
+    # Γ(α)/Γ(α + n)·φ(X | T), where α itself may be too small for a float.
+    log_normaliser = log_alpha + _log_rising(math.exp(log_alpha) + 1.0, n - 1.0)
+    return BayesianDendrogram(
+        merges=merges,
+        heights=heights,
+        weights=weights,
+        n_leaves=n,
+        steps=np.arange(m),
+        log_alpha=log_alpha,
+        log_hypotheses=hypotheses,
+        log_trees=trees,
+        log_gammas=gammas,
+        log_evidence=float(trees[-1] - log_normaliser),
+    )
+
+
+@kernel
+def _log_rising(a: Any, s: Any) -> Any:
+    return log_rising(a, s)
+
+
+@kernel
+def log_sum(a, b):
+    """log(eᵃ + eᵇ)."""
+    larger, smaller = max(a, b), min(a, b)
+    return larger + math.log1p(math.exp(smaller - larger))
+
+
+@kernel
+def _recur(merges, heights, log_leaves, log_alpha, hypotheses, trees, gammas, weights):
+    """φ(X | H), φ(X | T) and γ of every merge from those of its parts."""
+    n = log_leaves.size
+    for i in range(heights.size):
+        weight, apart, gamma = 0.0, 0.0, 0.0
+        for side in range(2):
+            part = merges[i, side] - n
+            if part < 0:
+                weight += 1.0
+                apart += log_leaves[part + n]
+                gamma += log_alpha
+            else:
+                weight += weights[part]
+                apart += trees[part]
+                gamma += gammas[part]
+        weights[i] = weight
+        hypotheses[i] = apart - heights[i]
+        trees[i] = log_sum(hypotheses[i], apart)
+        gammas[i] = log_sum(log_alpha + math.lgamma(weight), gamma)
+
+
+@kernel
+def _labels_from_the_root(merges, likely, n_leaves):
+    """Labels by first appearance, a cluster being a likely node with none above it, or a leaf."""
+    m = merges.shape[0]
+    cluster = np.arange(n_leaves + m)
+    for i in range(m - 1, -1, -1):
+        # A node that lies in a cluster hands that on; one that does not is one if it is likely.
+        if cluster[n_leaves + i] != n_leaves + i or likely[i]:
+            cluster[merges[i, 0]] = cluster[merges[i, 1]] = cluster[n_leaves + i]
+    number = np.full(n_leaves + m, -1)
+    labels = np.empty(n_leaves, np.int64)
+    used = 0
+    for leaf in range(n_leaves):
+        if number[cluster[leaf]] < 0:
+            number[cluster[leaf]] = used
+            used += 1
+        labels[leaf] = number[cluster[leaf]]
+    return labels

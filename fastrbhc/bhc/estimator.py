@@ -1,0 +1,253 @@
+"""The scikit-learn face of Bayesian hierarchical clustering."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fastrbhc.bhc._interface import Model, as_model
+from fastrbhc.bhc.evidence import check_search
+from fastrbhc.bhc.linkage import fit_tree
+from fastrbhc.bhc.predictive import log_densities, log_densities_of_clusters
+from fastrbhc.observations import Observations, order_by_value
+from fastrbhc.validation import (
+    check_count,
+    check_kinds,
+    check_share,
+    check_threads,
+    check_values,
+    column_names,
+)
+
+
+class BHC(ClusterMixin, BaseEstimator):
+    """Bayesian hierarchical clustering (Heller & Ghahramani 2005).
+
+    Parameters
+    ----------
+    model : str or record, default="gaussian"
+        A conjugate model from `fastrbhc.bhc`, or its name: "gaussian" (normal-Wishart),
+        "diagonal_gaussian" (normal-gamma), "poisson" (gamma), "multinomial" (Dirichlet),
+        "bernoulli" (beta). Fields of a record that are None are open.
+    alpha : float or "evidence", default=1.0
+        Concentration of the Dirichlet process: the larger, the more clusters. With "evidence" it
+        is searched for.
+    hyperparameters : "data", "evidence", dict or record, default="data"
+        Where hyperparameters that the model leaves open come from. "data": moments of the data, see
+        each model. "evidence": those that the model lists as ``searched`` are varied, by SciPy, so
+        that the bound of the evidence is as large as it gets, on at most 2,000 rows; some dozens of
+        trees. A dict gives some of them by name, a record takes the place of the model.
+    n_clusters : int, optional
+        The number of clusters, instead of a probability: the last merges are undone.
+    probability : float, default=0.5
+        From the root down, a node is a cluster once its probability r is at least this. Not
+        used when ``n_clusters`` is given.
+    n_jobs : int, optional
+        Number of threads; the result does not depend on it.
+    progress : bool, default=False
+        Show a progress bar.
+    random_state : int, RandomState or None
+        Seed of the sample of rows on which the evidence is maximised.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each row. The largest cluster is 0; numbers do not depend on the order of rows.
+    n_clusters_ : int
+        Number of clusters.
+    log_evidence_ : float
+        Lower bound of the log marginal likelihood of the Dirichlet-process mixture.
+    dendrogram_ : BayesianDendrogram
+        The tree, with the probability of every merge.
+    model_ : record
+        The model with all its hyperparameters.
+    alpha_ : float
+        The α that was used.
+    children_, distances_ : ndarray
+        Merges and −log odds of the tree, as scikit-learn names them.
+    n_leaves_ : int
+        Number of rows.
+    n_features_in_, feature_names_in_
+        As in every scikit-learn estimator.
+
+    Notes
+    -----
+    There is no ``sample_weight``: a row of weight 3 would be three rows, and in this model three
+    rows, even if they are the same, need not be in one cluster. Repeat the rows instead.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastrbhc import BHC
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.poisson(5, (50, 2)), rng.poisson(50, (50, 2))])
+    >>> model = BHC("poisson").fit(X)
+    >>> model.n_clusters_
+    2
+    >>> model.predict([[4, 6], [48, 55]]).tolist()
+    [0, 1]
+    """
+
+    def __init__(
+        self,
+        model: str | Model = "gaussian",
+        *,
+        alpha: float | str = 1.0,
+        hyperparameters: Any = "data",
+        n_clusters: int | None = None,
+        probability: float = 0.5,
+        n_jobs: int | None = None,
+        progress: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.model = model
+        self.alpha = alpha
+        self.hyperparameters = hyperparameters
+        self.n_clusters = n_clusters
+        self.probability = probability
+        self.n_jobs = n_jobs
+        self.progress = progress
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: None = None) -> BHC:
+        """Cluster the rows of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows of counts or measurements.
+        y : ignored
+
+        Returns
+        -------
+        BHC
+            The fitted estimator.
+        """
+        model = as_model(self.model, self.hyperparameters)
+        check_search(self.alpha, self.hyperparameters)
+        check_share(self.probability, "probability")
+        n_threads = check_threads(self.n_jobs)
+        rows = self._check(X, model, reset=True)
+        if self.n_clusters is not None:
+            check_count(self.n_clusters, "n_clusters", rows.shape[0])
+        tree, self.model_ = fit_tree(
+            rows,
+            model,
+            self.alpha,
+            self.hyperparameters,
+            n_threads,
+            self.progress,
+            self.random_state,
+        )
+        self.dendrogram_ = tree
+        self.alpha_ = math.exp(tree.log_alpha)
+        self.log_evidence_ = tree.log_evidence
+        self.children_, self.distances_ = tree.merges, tree.heights
+        self.n_leaves_ = tree.n_leaves
+        if self.n_clusters is None:
+            labels = tree.cut(probability=self.probability)
+        else:
+            labels = tree.cut(n_clusters=self.n_clusters)
+        self.labels_ = _by_size(labels, rows)
+        self.n_clusters_ = int(labels.max()) + 1
+        self._rows = rows
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+        """The cluster that each new row most likely belongs to.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels as in ``labels_``; the smaller label where two clusters are equally likely.
+        """
+        labels: NDArray[np.int64] = self._log_joint(X).argmax(axis=1)
+        return labels
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """How likely each new row belongs to each cluster, given that it belongs to one of them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters_)
+            n_k p(x | X_k), divided by its sum over the clusters.
+        """
+        joint = self._log_joint(X)
+        shares: NDArray[np.float64] = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        return shares
+
+    def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Log predictive density of new rows: a mixture over all nodes of the tree.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            log p(x | rows of the fit), where all clusterings that the tree holds have a part, as
+            well as a cluster of its own for the new row.
+        """
+        check_is_fitted(self)
+        return log_densities(
+            self._rows, self._check(X, self.model_, reset=False), self.model_, self.dendrogram_
+        )
+
+    def _log_joint(self, X: ArrayLike) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        new = self._check(X, self.model_, reset=False)
+        sizes = np.bincount(self.labels_)
+        densities = log_densities_of_clusters(self._rows, new, self.model_, self.labels_)
+        joint: NDArray[np.float64] = densities + np.log(sizes)
+        return joint
+
+    def _check(self, X: ArrayLike, model: Model, reset: bool) -> NDArray[np.float64]:
+        check_kinds(X)
+        values = validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr" if model.domain.takes_sparse else False,
+            dtype=np.float64,
+            order="C",
+            ensure_all_finite=False,
+            ensure_min_samples=2 if reset else 1,
+        )
+        return check_values(values, model, column_names(X))  # type: ignore[arg-type]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        domain = as_model(self.model, self.hyperparameters).domain
+        tags.input_tags.positive_only = domain.lower >= 0.0
+        tags.input_tags.sparse = domain.takes_sparse
+        return tags
+
+
+def _by_size(labels: NDArray[np.int64], rows: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The largest cluster is 0; of two as large, the one with the smaller sums of columns."""
+    sizes = np.bincount(labels)
+    order, _ = order_by_value(Observations(rows))  # sums that no other order of rows would change
+    sums = np.zeros((sizes.size, rows.shape[1]))
+    np.add.at(sums, labels[order], rows[order])
+    ranked = np.lexsort((*sums.T[::-1], -sizes))
+    number = np.empty_like(ranked)
+    number[ranked] = np.arange(ranked.size)
+    return number[labels]

@@ -1,0 +1,114 @@
+"""Hyperparameters: as given, from the data, or those with the largest evidence.
+
+The evidence is the lower bound that a tree gives of the marginal likelihood, so every trial costs
+one tree. It is maximised over the logarithms of a few hyperparameters by Nelder and Mead's method,
+which does not mind that the bound has small steps where the tree changes. Above `SAMPLE` rows a
+random sample stands for all: hyperparameters describe clusters and not rows, and a sample tells
+them nearly as well. Moments, on which the others depend, are always those of all rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from sklearn.utils import check_random_state
+
+from fastrbhc.bhc._interface import Model
+from fastrbhc.validation import check_choice, check_positive
+
+# Rows that trees of the search have at most, and how many trees for each hyperparameter.
+SAMPLE = 2_000
+TRIALS_EACH = 30
+
+# Hyperparameters are looked for within this factor of where the search starts, and are settled when
+# the simplex is smaller than that share and its evidences differ by less than a tenth.
+_FARTHEST = 1e6
+_SHARE, _DIFFERENCE = 0.02, 0.1
+
+
+def check_search(alpha: Any, hyperparameters: Any) -> None:
+    """Refuse other words than those that say where numbers come from, and an α below 0."""
+    if isinstance(alpha, str):
+        check_choice(alpha, "alpha, if not a number,", ("evidence",))
+    else:
+        check_positive(alpha, "alpha")
+    if isinstance(hyperparameters, str):
+        check_choice(hyperparameters, "hyperparameters, if a word,", ("data", "evidence"))
+
+
+def search(
+    X: NDArray[np.float64],
+    model: Model,
+    alpha: float | str,
+    hyperparameters: Any,
+    build: Callable[[NDArray[np.float64], Model, float], Any],
+    report: Callable[[str, int], None],
+    random_state: Any,
+) -> tuple[Model, float]:
+    """The complete model and log α; ``build(rows, model, log_alpha)`` makes a tree."""
+    complete = model.completed(X)
+    complete.check(X.shape[1])
+    names = free_fields(model, complete) if isinstance(hyperparameters, str) else ()
+    if hyperparameters != "evidence":
+        names = ()
+    fixed_alpha = None if isinstance(alpha, str) else math.log(alpha)
+    start = [math.log(getattr(complete, name)) for name in names]
+    if fixed_alpha is None:
+        start.append(0.0)
+    if not start:
+        assert fixed_alpha is not None
+        return complete, fixed_alpha
+    rows = X
+    if len(X) > SAMPLE:
+        chosen = check_random_state(random_state).choice(len(X), SAMPLE, replace=False)
+        rows = X[np.sort(chosen)]
+    trials = 0
+
+    def proposed(logs: NDArray[np.float64]) -> tuple[Model, float]:
+        changes = {name: math.exp(value) for name, value in zip(names, logs, strict=False)}
+        log_alpha = float(logs[-1]) if fixed_alpha is None else fixed_alpha
+        return model._replace(**changes).completed(X), log_alpha
+
+    def loss(logs: NDArray[np.float64]) -> float:
+        nonlocal trials
+        trials += 1
+        report("evidence", trials)
+        return -float(build(rows, *proposed(logs)).log_evidence)
+
+    reach = math.log(_FARTHEST)
+    found = minimize(
+        loss,
+        start,
+        method="Nelder-Mead",
+        bounds=[(value - reach, value + reach) for value in start],
+        options={
+            # A factor of e each way: NumPy's default, a twentieth of the logarithm, may be nothing.
+            "initial_simplex": np.array(start)
+            + np.vstack([np.zeros(len(start)), np.eye(len(start))]),
+            "maxfev": most_trials(len(start)),
+            "xatol": _SHARE,
+            "fatol": _DIFFERENCE,
+        },
+    )
+    best, log_alpha = proposed(found.x)
+    best.check(X.shape[1])
+    return best, log_alpha
+
+
+def most_trials(n_free: int) -> int:
+    """How many trees a search takes at most."""
+    return TRIALS_EACH * n_free
+
+
+def free_fields(model: Model, complete: Model) -> tuple[str, ...]:
+    """What there is to search for: fields left open, unless another one stands in their place."""
+    return tuple(
+        name
+        for name in model.searched
+        if getattr(model, name) is None and getattr(complete, name) is not None
+    )
