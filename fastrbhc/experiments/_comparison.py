@@ -15,15 +15,13 @@ from fastrbhc.experiments._methods import Dataset
 
 
 class Source(NamedTuple):
-    """Where repeats of a data set come from, and what the paper prints for it.
+    """Where repeats of a data set come from: ``draw(rng)``; and what the paper prints for it.
 
-    ``draw(rng)`` draws one. A source that is ``fixed`` has one data set only, and its repeats
-    differ by the seed of the methods.
+    The repeats of data of which there are no others differ by the seed of the methods.
     """
 
     draw: Callable[[np.random.Generator], Dataset]
     paper: Mapping[str, tuple[float, float | None]] = {}
-    fixed: bool = False
 
 
 def compare(
@@ -40,8 +38,9 @@ def compare(
     Every repeat has random numbers of its own, the same for all methods, so that a longer run
     begins with a shorter one, and a method more changes nothing for the others.
     """
-    indices = {(method, name): [] for method in methods for name in sources}
-    clusters = {(method, name): [] for method in methods for name in sources}
+    cells = [(method, name) for method in methods for name in sources]
+    indices: dict[tuple[str, str], list[float]] = {cell: [] for cell in cells}
+    clusters: dict[tuple[str, str], list[float]] = {cell: [] for cell in cells}
     # Sums of k-means depend on the number of OpenMP's threads: one leaves no trace.
     limits = threadpool_limits(limits=1)
     with limits, Progress(progress, dict.fromkeys(sources, repeats)) as bar:

@@ -76,7 +76,7 @@ def normal_wishart(
     diagonal = np.arange(d)
     bartlett[:, diagonal, diagonal] = np.sqrt(rng.chisquare(degrees - diagonal, (size, d)))
     # With R = C⁻¹ the covariance is Σ = RᵀR: that of zR, for a row z of standard normal numbers.
-    roots = np.linalg.inv(np.linalg.cholesky(psi) @ bartlett)
+    roots = np.asarray(np.linalg.inv(np.linalg.cholesky(psi) @ bartlett), np.float64)
     means = (rng.standard_normal((size, 1, d)) @ roots)[:, 0] / np.sqrt(strength)
     return means, roots
 

@@ -3,32 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import linkage as classical_linkage
 
 from fastrbhc.bhc import BHC
-from fastrbhc.dendrogram import dendrogram_of_merges
+from fastrbhc.dendrogram import Dendrogram, dendrogram_of_merges
 from fastrbhc.estimators import RBHC
+from fastrbhc.linkage import linkage
 
 # Rows on which hyperparameters of BHC are searched for: with all of them the search alone would
 # take a quarter of an hour for Table 2.
 SEARCH_ROWS = 500
 
 
-class Dataset(NamedTuple):
+@dataclass
+class Dataset:
     """Rows whose clusters are known, and the family that they are clustered with."""
 
     X: NDArray[np.float64]
     labels: NDArray[Any]
     family: Any
+    _tree: Dendrogram | None = field(default=None, repr=False)
 
     @property
     def n_clusters(self) -> int:
         """How many clusters there are in truth."""
         return len(np.unique(self.labels))
+
+    def tree(self, n_threads: int) -> Dendrogram:
+        """The whole tree of the rows, built once."""
+        if self._tree is None:
+            self._tree = linkage(self.X, self.family, n_jobs=n_threads)
+        return self._tree
 
 
 # A method takes a data set, a seed and a number of threads, and returns labels.
