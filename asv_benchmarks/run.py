@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,6 +36,7 @@ def main() -> int:
     )
     parser.add_argument("--once", action="store_true", help="each once, to see whether they run")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))
     patterns = arguments.bench or ([] if arguments.all else QUICK)
     dirty = bool(git("status", "--porcelain", "--", "fastrbhc", "asv_benchmarks/benchmarks"))
     if dirty:
@@ -65,10 +67,17 @@ def asv(*arguments: str, quietly: bool = False) -> int:
         env=environment(ROOT),
         stdout=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     ) as process:
-        for line in worth_showing(process.stdout or ()):
-            if not quietly:
-                print(line, end="", flush=True)
+        try:
+            for line in worth_showing(process.stdout or ()):
+                if not quietly:
+                    print(line, end="", flush=True)
+        except (KeyboardInterrupt, SystemExit):
+            # Any other signal would leave the process behind in which benchmarks run.
+            process.send_signal(signal.SIGINT)
+            process.communicate()
+            raise
     return process.returncode
 
 
