@@ -32,8 +32,8 @@ from fastrbhc.geometry import (
     TILE,
     Clusters,
     Sizes,
+    candidates_by_bounds,
     dissimilarity,
-    lower_bounds,
     refresh,
     suspects_one_by_one,
 )
@@ -69,22 +69,7 @@ class Potentials(NamedTuple):
                 bounds[s] = own + other - (prior + together) - _ROUNDING * size
 
     def candidates(geometry, clusters, i, start, stop, cutoff, scratch):
-        # Bounds are close to their values: the value of the most promising slot stops most others,
-        # which cannot be the nearest then.
-        lower_bounds(geometry, clusters, i, start, stop, scratch)
-        bounds, least, promising = scratch.bounds, cutoff, np.int64(-1)
-        for s in range(stop - start):
-            if bounds[s] <= least and start + s != i:
-                least, promising = bounds[s], s
-        if promising < 0:
-            return 0
-        value = dissimilarity(geometry, clusters, i, start + promising, cutoff, scratch)
-        limit, count = min(value, cutoff), 0
-        for s in range(stop - start):
-            if bounds[s] <= limit and start + s != i:
-                scratch.slots[count] = start + s
-                count += 1
-        return count
+        return candidates_by_bounds(geometry, clusters, i, start, stop, cutoff, scratch)
 
     def aim(geometry, clusters, queue, first, last, scratch):
         return
