@@ -135,6 +135,7 @@ def test_totals_beyond_the_tables(monkeypatch):
     X = draw("poisson", np.random.default_rng(7), 20)
     reference = fastrbhc.bhc_linkage(X, "poisson")
     monkeypatch.setattr("fastrbhc.bhc._counts._LARGEST_TABLES", 10)
+    monkeypatch.setattr("fastrbhc.bhc._counts._SHORT_TABLES", 10)
     computed = fastrbhc.bhc_linkage(X, "poisson")
     np.testing.assert_array_equal(computed.merges, reference.merges)
     np.testing.assert_allclose(computed.heights, reference.heights, rtol=1e-12)

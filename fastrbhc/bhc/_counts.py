@@ -20,8 +20,9 @@ from fastrbhc._jit import kernel
 from fastrbhc.bhc._rising import log_rising, log_rising_table
 from fastrbhc.geometry import Sizes, free, n_columns
 
-# Numbers in the tables at most. Totals beyond their end are computed, at twenty times the cost.
-_LARGEST_TABLES = 1 << 21
+# Numbers in the tables at most. Where totals go further the tables end early, and what is beyond
+# their end is computed, at twenty times the cost.
+_LARGEST_TABLES, _SHORT_TABLES = 1 << 21, 1 << 14
 
 # Covers the rounding of a bound and of the value it bounds, as a share of their terms.
 _ROUNDING = 1e-12
@@ -167,11 +168,9 @@ def counts(
     largest, tabulated = 0, False
     if (np.floor(X) == X).all():
         totals = (float(n) if complement else float(X.sum(axis=0).max())) + 1.0
-        largest = int(min(totals, _LARGEST_TABLES // different.size))
         # Bounds are also computed of a slot and itself, and of slots that have become free.
-        tabulated = 2.0 * totals <= _LARGEST_TABLES // different.size
-        if tabulated:
-            largest = int(2.0 * totals)
+        tabulated = 2.0 * totals * different.size <= _LARGEST_TABLES
+        largest = int(2.0 * totals if tabulated else min(totals, _SHORT_TABLES / different.size))
     steps = np.arange(float(largest))
     return Counts(
         concentrations=np.ascontiguousarray(concentrations, np.float64),
