@@ -7,7 +7,7 @@ PYTEST = $(BIN)/python -m pytest
 TWO_WORKERS = -n 2
 
 .PHONY: demo test lint types docs test-notebooks notebooks test-families test-indices test-thorough \
-	test-lowest baselines bench bench-peers clean
+	test-lowest baselines bench bench-all bench-compare bench-peers dashboard clean
 
 # Installed again whenever the metadata change; the demonstration needs less than the tests.
 $(VENV)/runtime: pyproject.toml
@@ -81,9 +81,23 @@ test-lowest:
 baselines: $(VENV)/installed
 	FASTRBHC_BASELINES=refresh $(PYTEST) -q tests/test_plotting.py -k test_picture
 
-# Ratios to peers in one run; see asv_benchmarks for the dashboard.
+# A quick set of benchmarks in this environment, kept for the dashboard under the present commit. What
+# has not been compiled yet is compiled first. Others by name: OPTIONS="--bench linkage.Scaling".
 bench: $(VENV)/installed
-	$(BIN)/python asv_benchmarks/peers.py
+	$(BIN)/python asv_benchmarks/run.py $(OPTIONS)
+
+# All of them, for hours.
+bench-all: $(VENV)/installed
+	$(BIN)/python asv_benchmarks/run.py --all $(OPTIONS)
+
+# One page with graphs of all results kept, which needs no network; prints where it is.
+dashboard: $(VENV)/installed
+	$(BIN)/python asv_benchmarks/dashboard.py
+
+# What became slower since BASE, by ratio; fails if anything did. OPTIONS="--factor 1.3".
+bench-compare: $(VENV)/installed
+	@test -n "$(BASE)" || { echo "BASE says which commit to compare with: make bench-compare BASE=main"; exit 2; }
+	$(BIN)/python asv_benchmarks/compare.py $(BASE) $(OPTIONS)
 
 # The table of speed and memory in the README; a quarter of an hour. Real data, if any, are read from
 # the directory FASTRBHC_DATA. Some rows only, and smaller: OPTIONS="--only 1,6 --small".

@@ -31,6 +31,7 @@ import numba
 import numpy as np
 import scipy
 from benchmarks.datasets import blobs, counts, normal, proportions, uniform
+from benchmarks.memory import resident
 from benchmarks.timing import Compared, compare, warm_up
 from scipy.sparse import csr_matrix
 from scipy.spatial import cKDTree
@@ -365,14 +366,6 @@ def memory(make: Callable[..., Any], *arguments: Any) -> Memory:
     before, begin = resident("VmRSS"), time.perf_counter()
     merges = tree(X, "ward").heights.size
     return Memory(time.perf_counter() - begin, resident("VmHWM") - before, len(X), merges)
-
-
-def resident(which: str) -> int:
-    """Bytes of this process that are (VmRSS) or were (VmHWM) in memory; Linux only."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(which):
-            return int(line.split()[1]) * 1024
-    raise OSError(f"no {which} in /proc/self/status")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Relaxed Bayesian hierarchical clustering with exponential families.
 
 `linkage` builds a tree, `RBHC` is the scikit-learn estimator, `fastrbhc.families` holds the
-families, `kmeans_threshold` suggests the threshold λ that decides the number of clusters.
+families; `kmeans_threshold`, `gap_threshold` and `evidence_threshold` suggest the threshold λ that
+decides the number of clusters.
 `bhc_linkage` and `BHC` are the original, Bayesian algorithm, with the models in `fastrbhc.bhc`.
 `fastrbhc.plotting` and `fastrbhc.experiments` are loaded when asked for: pictures, and the paper's
 tables and figure.
@@ -18,7 +19,7 @@ from fastrbhc.dendrogram import Dendrogram
 from fastrbhc.estimators import RBHC
 from fastrbhc.linkage import dissimilarity, linkage
 from fastrbhc.taylor import taylor_dissimilarity
-from fastrbhc.thresholds import kmeans_threshold
+from fastrbhc.thresholds import evidence_threshold, gap_threshold, kmeans_threshold
 
 __version__ = "0.1.0"
 
@@ -29,7 +30,9 @@ __all__ = [
     "bhc",
     "bhc_linkage",
     "dissimilarity",
+    "evidence_threshold",
     "families",
+    "gap_threshold",
     "kmeans_threshold",
     "linkage",
     "taylor_dissimilarity",

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TextIO
 
 from fastrbhc import __version__
 
@@ -133,7 +133,11 @@ def _add_cluster(add: Callable[..., argparse.ArgumentParser]) -> None:
     )
     stop = command.add_mutually_exclusive_group()
     stop.add_argument(
-        "--threshold", type=float, metavar="LAMBDA", help="merge while the dissimilarity is below"
+        "--threshold",
+        type=_number_or_name,
+        metavar="LAMBDA",
+        help="merge while the dissimilarity is below this number; or gap or evidence, which find "
+        "one without a guess",
     )
     stop.add_argument("--clusters", type=int, metavar="K", help="the number of clusters")
     stop.add_argument(
@@ -169,6 +173,13 @@ def _add_cluster(add: Callable[..., argparse.ArgumentParser]) -> None:
     command.set_defaults(run=_cluster)
 
 
+def _number_or_name(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def _add_demo(add: Callable[..., argparse.ArgumentParser]) -> None:
     command = add(
         "demo",
@@ -185,83 +196,170 @@ def _add_demo(add: Callable[..., argparse.ArgumentParser]) -> None:
     command.set_defaults(run=_demo)
 
 
+class _Experiment(NamedTuple):
+    """A module of `fastrbhc.experiments`, its function, and the options on the command line.
+
+    ``amount`` is the option that says how much work there is, with its default and its meaning;
+    ``options`` are further ones of the function, as argparse takes them.
+    """
+
+    function: str
+    help: str
+    description: str
+    example: str
+    amount: tuple[str, int, str]
+    options: tuple[tuple[str, dict[str, Any]], ...] = ()
+    draws: bool = False
+
+
+_DIGITS = ("mnist", {"metavar": "PATH", "help": "digits, an NPZ file with X (49 columns) and y"})
+_PICTURES = (
+    "caltech",
+    {
+        "metavar": "PATH",
+        "help": "counts of visual words, an NPZ file with X or a CSR matrix, and y",
+    },
+)
+_EXPERIMENTS = {
+    "table1": _Experiment(
+        "table1",
+        "d, its Taylor value, and how often d is not reducible",
+        "Table 1: d and its Taylor value between random clusters, and how often d is not "
+        "reducible, for Poisson, multinomial and Gaussian clusters.",
+        "--trials 100000 --seed 0 --json table1.json",
+        ("trials", 100_000, "trials for each row"),
+    ),
+    "table2": _Experiment(
+        "table2",
+        "synthetic data: linkages, RBHC and BHC",
+        "Table 2: how well single, complete and Ward linkage, RBHC and BHC find the clusters of "
+        "Poisson, multinomial and Gaussian mixtures.",
+        "--repeats 10 --seed 0 --json table2.json",
+        ("repeats", 10, "data sets of each kind"),
+        (("equal-sizes", {"action": "store_true", "help": "clusters of equal size"}),),
+    ),
+    "table3": _Experiment(
+        "table3",
+        "real data: linkages, RBHC and BHC",
+        "Table 3: how well the methods of Table 2 find classes of MNIST digits, and of Caltech101 "
+        "pictures if their file is named.",
+        "--json table3.json --caltech caltech101.npz",
+        ("repeats", 5, "samples of digits"),
+        (_PICTURES, _DIGITS),
+    ),
+    "figure1": _Experiment(
+        "figure1",
+        "the error of the Taylor value against size and scale",
+        "Figure 1: the average relative error of the Taylor value of the Gaussian's d, against "
+        "the largest cluster size and the scale beta.",
+        "--json figure1.json --plot figure1.png",
+        ("trials", 2_000, "trials for each point"),
+        draws=True,
+    ),
+    "thresholds": _Experiment(
+        "compare_thresholds",
+        "choices of lambda compared on all data",
+        "How many clusters each choice of lambda finds, and how good they are, on the data of "
+        "Tables 2 and 3, digits as counts, and files of one's own.",
+        "--repeats 10 --json thresholds.json --also words=multinomial=20newsgroups.npz",
+        ("repeats", 10, "data sets of each kind"),
+        (
+            _PICTURES,
+            _DIGITS,
+            (
+                "also",
+                {
+                    "metavar": "NAME=FAMILY=PATH",
+                    "action": "append",
+                    "default": [],
+                    "help": "further rows with classes, an NPZ file; may be given several times",
+                },
+            ),
+        ),
+    ),
+    "mnist": _Experiment(
+        "mnist_settings",
+        "what the MNIST column of Table 3 depends on",
+        "RBHC on digits of MNIST with other pixel scales, smoothings and guesses.",
+        "--repeats 5 --json mnist.json",
+        ("repeats", 5, "samples of digits"),
+        (_DIGITS,),
+    ),
+}
+
+
 def _add_reproduce(add: Callable[..., argparse.ArgumentParser]) -> None:
     command = add(
         "reproduce",
-        help="repeat the paper's experiments on reducibility",
+        help="repeat the paper's experiments",
         description="Repeat an experiment of Lee & Choi (2015) and print it beside their values.",
     )
     experiments = command.add_subparsers(title="experiments", metavar="EXPERIMENT", required=True)
-    table = experiments.add_parser(
-        "table1",
-        help="d, its Taylor value, and how often d is not reducible",
-        description="Table 1: d and its Taylor value between random clusters, and how often d "
-        "is not reducible, for Poisson, multinomial and Gaussian clusters.",
-        epilog="Example: fastrbhc reproduce table1 --trials 100000 --seed 0 --json table1.json",
-    )
-    figure = experiments.add_parser(
-        "figure1",
-        help="the error of the Taylor value against size and scale",
-        description="Figure 1: the average relative error of the Taylor value of the Gaussian's "
-        "d, against the largest cluster size and the scale beta.",
-        epilog="Example: fastrbhc reproduce figure1 --json figure1.json --plot figure1.png",
-    )
-    for part, trials, unit in ((table, 100_000, "row"), (figure, 2_000, "point")):
+    for name, experiment in _EXPERIMENTS.items():
+        part = experiments.add_parser(
+            name,
+            help=experiment.help,
+            description=experiment.description,
+            epilog=f"Example: fastrbhc reproduce {name} {experiment.example}",
+        )
         option = part.add_argument
+        amount, default, meaning = experiment.amount
         option(
-            "--trials",
+            f"--{amount}",
             type=int,
-            default=trials,
+            default=default,
             metavar="N",
-            help=f"trials for each {unit} (default {trials})",
+            help=f"{meaning} (default {default})",
         )
         option("--seed", type=int, default=0, help="seed of all random numbers (default 0)")
         option("--jobs", type=int, metavar="N", help="number of threads; -1 for all cores")
         option("--progress", action="store_true", help="show progress bars")
         option("--json", metavar="OUT.json", help="write all figures")
-    figure.add_argument("--plot", metavar="PICTURE", help="draw the figure")
-    table.set_defaults(run=_reproduce_table1)
-    figure.set_defaults(run=_reproduce_figure1)
+        for key, settings in experiment.options:
+            option(f"--{key}", **settings)
+        if experiment.draws:
+            option("--plot", metavar="PICTURE", help="draw the figure")
+        part.set_defaults(run=_reproduce, experiment=name)
 
 
-def _reproduce_table1(arguments: argparse.Namespace) -> None:
-    _check_outputs("--json", arguments.json)
-    module = importlib.import_module("fastrbhc.experiments.table1")
-    _reproduce(module.table1, module.report, arguments)
-
-
-def _reproduce_figure1(arguments: argparse.Namespace) -> None:
-    _check_outputs("--json and --plot", arguments.json, arguments.plot)
-    if arguments.plot is not None:
+def _reproduce(arguments: argparse.Namespace) -> None:
+    experiment = _EXPERIMENTS[arguments.experiment]
+    picture = arguments.plot if experiment.draws else None
+    names = "--json and --plot" if experiment.draws else "--json"
+    _check_outputs(names, arguments.json, picture)
+    if picture is not None:
         _check_drawing()
-    module = importlib.import_module("fastrbhc.experiments.figure1")
-    result = _reproduce(module.figure1, module.report, arguments)
-    if arguments.plot is not None:
-        module.draw(result, arguments.plot)
-        print(f"wrote {arguments.plot}")
-
-
-def _reproduce(
-    experiment: Callable[..., dict[str, Any]],
-    report: Callable[[dict[str, Any]], str],
-    arguments: argparse.Namespace,
-) -> dict[str, Any]:
+    keys = [experiment.amount[0], *(key.replace("-", "_") for key, _ in experiment.options)]
+    options = {key: getattr(arguments, key) for key in keys}
+    if "also" in options:
+        options["also"] = _named_files(options["also"])
+    module = importlib.import_module(f"fastrbhc.experiments.{arguments.experiment}")
     start = time.perf_counter()
-    result = experiment(
-        trials=arguments.trials,
-        seed=arguments.seed,
-        n_jobs=arguments.jobs,
-        progress=arguments.progress,
+    result = getattr(module, experiment.function)(
+        seed=arguments.seed, n_jobs=arguments.jobs, progress=arguments.progress, **options
     )
     seconds = time.perf_counter() - start
-    print(report(result))
+    print(module.report(result))
     print(f"\n{seconds:.1f} s, compiling included")
     if arguments.json is not None:
         with open(arguments.json, "w", encoding="utf-8") as file:
             json.dump(result, file, indent=2)
             file.write("\n")
         print(f"wrote {arguments.json}")
-    return result
+    if picture is not None:
+        module.draw(result, picture)
+        print(f"wrote {picture}")
+
+
+def _named_files(given: list[str]) -> dict[str, tuple[str, str]]:
+    """NAME=FAMILY=PATH as a dictionary."""
+    files = {}
+    for text in given:
+        parts = text.split("=", 2)
+        if len(parts) < 3 or not all(parts):
+            raise ValueError(f"--also takes NAME=FAMILY=PATH, got {text!r}")
+        files[parts[0]] = (parts[1], parts[2])
+    return files
 
 
 def _demo(arguments: argparse.Namespace) -> None:
@@ -340,7 +438,9 @@ def _summarise(
     print(f"{name}: {n:,} rows, {d:,} columns{weighted}")
     parameters = ", ".join(f"{key} {value}" for key, value in family._asdict().items())
     print(f"family {family.name}" + (f" ({parameters})" if parameters else ""))
-    if arguments.threshold is not None:
+    if isinstance(arguments.threshold, str):
+        origin = f"by {arguments.threshold}"
+    elif arguments.threshold is not None:
         origin = "as given"
     elif arguments.clusters is not None:
         origin = "the first merge not made"

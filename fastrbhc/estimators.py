@@ -18,7 +18,7 @@ from fastrbhc.linkage import build
 from fastrbhc.neighbors import BACKENDS
 from fastrbhc.observations import weighted
 from fastrbhc.summaries import summary_of_clusters
-from fastrbhc.thresholds import heuristic
+from fastrbhc.thresholds import CHOICES, FROM_ROWS, FROM_TREE
 from fastrbhc.validation import (
     check_algorithm,
     check_audit,
@@ -40,13 +40,15 @@ class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
     ----------
     family : str or record, default="gaussian"
         A record from `fastrbhc.families`, or its name.
-    threshold : "kmeans", float or None, default="kmeans"
-        λ, at which merging stops. "kmeans" is the paper's heuristic, see `kmeans_threshold`.
-        Not used when ``n_clusters`` is given; a number given together with it is an error.
+    threshold : {"kmeans", "gap", "evidence"}, float or None, default="kmeans"
+        λ, at which merging stops, or how to choose it. "kmeans" is the paper's heuristic, see
+        `kmeans_threshold`. "gap" and "evidence" need no guess of the number of clusters, but the
+        whole tree: see `gap_threshold` and `evidence_threshold`. Not used when ``n_clusters`` is
+        given; a number given together with it is an error.
     n_clusters : int, optional
         The number of clusters, instead of a threshold.
     n_clusters_guess : int, default=8
-        Rough guess for the heuristic.
+        Rough guess for the heuristic "kmeans".
     multiplier : int, default=4
         How many k-means clusters the heuristic uses for each cluster guessed.
     algorithm : {"auto", "greedy", "levels", "nn_chain"}, default="auto"
@@ -54,7 +56,8 @@ class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
     neighbors : {"auto", "brute", "kd_tree"}, default="auto"
         See `linkage`.
     compute_full_tree : bool, default=False
-        Go on to the root after the threshold, so that the tree can be cut elsewhere too.
+        Go on to the root after the threshold, so that the tree can be cut elsewhere too. Where
+        the threshold is chosen from the tree it is always a whole one.
     n_jobs : int, optional
         Number of threads; the result does not depend on it.
     progress : bool, default=False
@@ -151,12 +154,15 @@ class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
         self._check_what_decides()
         rows = self._check(X, family, reset=True)
         weights = check_weights(sample_weight, rows.shape[0])
+        choice = self.threshold if isinstance(self.threshold, str) else None
         if self.n_clusters is not None:
             check_count(self.n_clusters, "n_clusters", rows.shape[0])
-            level = np.inf
-        elif self.threshold == "kmeans":
+            choice, level = None, np.inf
+        elif choice in FROM_ROWS:
             guess, seed = self.n_clusters_guess, self.random_state
-            level = heuristic(rows, family, guess, self.multiplier, weights, seed)
+            level = FROM_ROWS[choice](rows, family, guess, self.multiplier, weights, seed)
+        elif choice in FROM_TREE:
+            level = np.inf
         else:
             level = check_threshold(self.threshold)
         stop = np.inf if self.compute_full_tree else level
@@ -171,6 +177,8 @@ class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
             self.progress,
             audit,
         )
+        if choice in FROM_TREE:
+            level = FROM_TREE[choice](self.dendrogram_, family, rows.shape[1], weights)
         self._keep_clusters(rows, family, weights, self._cut(level))
         return self
 
@@ -248,8 +256,11 @@ class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
         ]
 
     def _check_what_decides(self) -> None:
-        if isinstance(self.threshold, str) and self.threshold != "kmeans":
-            raise ValueError(f"threshold has to be 'kmeans' or a number, got {self.threshold!r}")
+        if isinstance(self.threshold, str) and self.threshold not in CHOICES:
+            names = ", ".join(map(repr, CHOICES))
+            raise ValueError(
+                f"threshold has to be one of {names} or a number, got {self.threshold!r}"
+            )
         if self.n_clusters is None and self.threshold is None:
             raise ValueError("give either threshold or n_clusters: nothing says when to stop")
         if self.n_clusters is not None and not isinstance(self.threshold, str | None):

@@ -1,19 +1,27 @@
-"""Choosing λ, the threshold that decides the number of clusters."""
+"""Choosing λ, the threshold that decides the number of clusters.
+
+`kmeans_threshold` is the paper's heuristic and needs a guess of that number. `gap_threshold` and
+`evidence_threshold` need none: they look at the heights of the whole tree. The page
+``docs/choosing-lambda.md`` compares them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln
 from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 
 from fastrbhc import statistics
 from fastrbhc._jit import compiling_for
+from fastrbhc.dendrogram import Dendrogram
 from fastrbhc.families import Family, as_family
 from fastrbhc.observations import Observations, collapse, take, weighted
-from fastrbhc.validation import check_count, check_rows, check_weights
+from fastrbhc.validation import check_count, check_rows, check_weights, check_whole
 
 # k-means centres are found on at most this many rows; all rows are then assigned to them.
 SUBSAMPLE = 100_000
@@ -117,3 +125,166 @@ def _kmeans(points: Observations, k: int, random_state: Any) -> tuple[NDArray[np
     labels = model.labels_ if chosen.size == n else model.predict(centred)
     used, numbered = np.unique(labels, return_inverse=True)
     return numbered.astype(np.int64), len(used)
+
+
+def gap_threshold(tree: Dendrogram, *, max_clusters: int = 40) -> float:
+    """The λ inside the widest gap between the heights of the last merges.
+
+    Let h₁ ≥ h₂ ≥ … be the levels of the tree from its root down. The cut between hₖ and hₖ₊₁ has
+    k + 1 clusters, and log(hₖ/hₖ₊₁) is wide if those are clusters indeed. But it is wide for small
+    k anyway: in rows without clusters heights fall as a power of k (as k^(−1−2/d), for Ward's cost
+    and rows that are uniform in d dimensions). For values with such a tail the scaled spacings
+    k·log(hₖ/hₖ₊₁) all have the same distribution, an exponential one (Rényi 1953). Their median m
+    is hardly moved by the few that are too wide, and m/k is the median that log(hₖ/hₖ₊₁) has
+    without clusters. The λ is in the middle of the gap that exceeds this median the most.
+
+    Parameters
+    ----------
+    tree : Dendrogram
+        A whole tree, built without a threshold.
+    max_clusters : int, default=40
+        The largest number of clusters that is considered, and how far down heights are looked at.
+
+    Returns
+    -------
+    float
+        λ. There are always two clusters or more, and infinity only for rows that are all the same.
+
+    Notes
+    -----
+    Only ratios of heights matter: neither the unit of the columns, nor the variance of a family,
+    nor counts that vary more than the family says. It is made for rows of real life. O(n) beside
+    the tree.
+
+    References
+    ----------
+    A. Rényi, *On the theory of order statistics*, Acta Math. Hung. 4 (1953). Looking for a gap by
+    the ratio of heights to a reference is the idea of R. Tibshirani, G. Walther and T. Hastie,
+    *Estimating the number of clusters in a data set via the gap statistic*, JRSS B 63 (2001).
+
+    Examples
+    --------
+    >>> import numpy as np, fastrbhc
+    >>> rng = np.random.default_rng(0)
+    >>> centres = np.array([[0, 0], [9, 0], [0, 9], [9, 9]])
+    >>> X = np.repeat(centres, 50, axis=0) + rng.normal(size=(200, 2))
+    >>> tree = fastrbhc.linkage(X, "ward")
+    >>> int(tree.cut(threshold=fastrbhc.gap_threshold(tree)).max()) + 1
+    4
+    """
+    check_whole(tree)
+    if check_count(max_clusters, "max_clusters") < 2:
+        raise ValueError(f"max_clusters has to be at least 2, got {max_clusters}")
+    levels = tree.levels[::-1][:max_clusters]
+    levels = levels[levels > 0.0]  # below are copies
+    if levels.size < 2:
+        return level_between(tree, 1 + levels.size)
+    ranks = np.arange(1, levels.size)
+    spacings = np.log(levels[:-1] / levels[1:])
+    excess = spacings - np.median(ranks * spacings) / ranks
+    return level_between(tree, 2 + int(np.argmax(excess)))
+
+
+def evidence_threshold(
+    tree: Dendrogram,
+    family: str | Family,
+    n_features: int,
+    *,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """The λ whose clusters have the largest approximate evidence.
+
+    The paper lets the variance of a Bayesian model go to 0. Before that limit, Laplace's method
+    gives the evidence of a cluster of n rows (Lee & Choi 2015, eq. integral_approx), with β = 1
+    and a prior that is worth one row,
+
+        log p(X_c) ≈ n φ(t) − (p/2) log(1 + n) + what does not depend on the clusters,
+
+    where p numbers describe a cluster. A Dirichlet process with α = 1 gives a partition the
+    probability ∏ Γ(n_c), but for a constant. So to undo a merge of a and b at height d changes the
+    logarithm of the evidence by
+
+        d + log Γ(n_a)Γ(n_b)/Γ(n_a + n_b) − (p/2) log (1 + n_a)(1 + n_b)/(1 + n_a + n_b).
+
+    Merges are undone from the root down, and λ is where the sum is largest. That ends where the
+    clusters have as many numbers as there are rows: beyond, Laplace's method means nothing, and
+    with a covariance of its own every row would be its own cluster.
+
+    Parameters
+    ----------
+    tree : Dendrogram
+        A whole tree, built without a threshold.
+    family : str or record
+        The family of the tree.
+    n_features : int
+        Number of columns of its rows.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows, if the tree has them.
+
+    Returns
+    -------
+    float
+        λ; infinite if one cluster is best.
+
+    Notes
+    -----
+    The heights are taken for what they are in the family: logarithms of likelihood ratios. That is
+    good for rows which do follow the family, and bad for others: counts with more variance than the
+    family allows, or a spherical Gaussian whose ``variance`` is not that of the clusters. There it
+    finds as many clusters as it takes to describe the rows, often dozens; see `gap_threshold`.
+    With p·k numbers for k clusters and fewer than 2p rows it has nothing to compare. O(n) beside
+    the tree.
+
+    Examples
+    --------
+    >>> import numpy as np, fastrbhc
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.poisson(5, (50, 2)), rng.poisson(50, (50, 2))])
+    >>> tree = fastrbhc.linkage(X, "poisson")
+    >>> threshold = fastrbhc.evidence_threshold(tree, "poisson", n_features=2)
+    >>> int(tree.cut(threshold=threshold).max()) + 1
+    2
+    """
+    family = as_family(family)
+    check_whole(tree)
+    check_count(n_features, "n_features")
+    weights = check_weights(sample_weight, tree.n_leaves)
+    return _evidence(tree, family, n_features, weights)
+
+
+def _evidence(
+    tree: Dendrogram,
+    family: Family,
+    n_features: int,
+    sample_weight: NDArray[np.float64] | None,
+) -> float:
+    leaves = np.ones(tree.n_leaves) if sample_weight is None else sample_weight
+    weights = np.concatenate([leaves, tree.weights])
+    proper = tree.levels > 0.0  # copies, and rows without weight, stay together
+    a, b = weights[tree.merges[proper]].T
+    prior = gammaln(a) + gammaln(b) - gammaln(a + b)
+    p = family.n_parameters(n_features)
+    penalty = 0.5 * p * np.log((1.0 + a) * (1.0 + b) / (1.0 + a + b))
+    most_clusters = int(leaves.sum()) // max(p, 1)
+    gains = (tree.heights[proper] + prior - penalty)[::-1][: max(most_clusters - 1, 0)]
+    best = int(np.argmax(np.concatenate([[0.0], np.cumsum(gains)])))
+    return level_between(tree, 1 + best)
+
+
+def level_between(tree: Dendrogram, n_clusters: int) -> float:
+    """A λ for that number of clusters, halfway to the level below; infinite for one cluster."""
+    if n_clusters == 1:
+        return np.inf
+    undone = tree.n_leaves - n_clusters
+    below = tree.levels[undone - 1] if undone else 0.0
+    return float(0.5 * (tree.levels[undone] + below))
+
+
+# Ways to choose λ by name: from the rows before there is a tree, or from the whole tree.
+# Each takes (rows, family, guess, multiplier, weights, seed), or (tree, family, columns, weights).
+FROM_ROWS: dict[str, Callable[..., float]] = {"kmeans": heuristic}
+FROM_TREE: dict[str, Callable[..., float]] = {
+    "gap": lambda tree, family, n_features, weights: gap_threshold(tree),
+    "evidence": _evidence,
+}
+CHOICES = (*FROM_ROWS, *FROM_TREE)

@@ -218,6 +218,15 @@ def check_positive(value: Any, name: str) -> float:
     return number
 
 
+def check_whole(tree: Any) -> None:
+    """Refuse a forest: what was not merged has no heights."""
+    if tree.n_trees > 1:
+        raise ValueError(
+            f"the tree was built up to threshold {tree.threshold:g} and {tree.n_trees} trees are "
+            "left: build the whole one, with threshold=None"
+        )
+
+
 def check_count(value: Any, name: str, largest: int | None = None) -> int:
     """A whole number of at least 1, and no larger than there are rows."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):

@@ -79,7 +79,7 @@ class Groups:
     def __init__(self, X, model):
         self.X, self.model, self.known = np.asarray(X, float), model, {}
         # SciPy's distributions of counts are of whole numbers.
-        whole = (self.X == np.floor(self.X)).all() or model.name.endswith("gaussian")
+        whole = (np.floor(self.X) == self.X).all() or model.name.endswith("gaussian")
         self.of_rows = log_marginal_likelihood if whole else exact_bhc.log_marginal_likelihood
 
     def log_marginal(self, members):

@@ -184,7 +184,9 @@ def test_small_variance_limit(name, seed):
 
 def test_a_tree_that_is_not_finite():
     X = np.array([[1.0], [2.0], [4.0]])
-    with pytest.raises(ValueError, match="marginal likelihood of the model 'poisson' is not finite"):
+    with pytest.raises(
+        ValueError, match="marginal likelihood of the model 'poisson' is not finite"
+    ):
         fastrbhc.bhc_linkage(X, GammaPoisson(1e308, 1e-308))
 
 

@@ -90,6 +90,15 @@ def test_the_same_as_the_estimator(plain, tmp_path, capsys):
     assert f"wrote {labels_path}" in out
 
 
+@pytest.mark.parametrize("choice", ["gap", "evidence"])
+def test_thresholds_without_a_guess(plain, capsys, choice):
+    assert cli.main(["cluster", str(plain), "--family", "ward", "--threshold", choice]) == 0
+    model = fastrbhc.RBHC("ward", threshold=choice).fit(two_heaps())
+    out = capsys.readouterr().out
+    assert f"lambda {model.threshold_:.6g} (by {choice})" in out
+    assert f"{model.n_clusters_} clusters; rows in each" in out
+
+
 def test_the_whole_tree_is_written_though_labels_stop_at_the_threshold(plain, tmp_path, capsys):
     tree_path = tmp_path / "tree"
     arguments = ["cluster", str(plain), "--family", "ward", "--threshold", "20"]
@@ -196,6 +205,7 @@ def test_a_negative_count(tmp_path, capsys):
         (["--clusters", "two"], "invalid int value: 'two'"),
         (["--guess", "0"], "at least 1"),
         (["--threshold", "-1"], "at least 0"),
+        (["--threshold", "gab"], "threshold has to be one of 'kmeans', 'gap', 'evidence'"),
         (["--threshold", "3", "--clusters", "2"], "not allowed with argument --threshold"),
         (["--guess", "8", "--clusters", "2"], "not allowed with argument --guess"),
         (["--family", "ward", "--smoothing", "1"], "no smoothing; it has variance"),

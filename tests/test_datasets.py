@@ -1,12 +1,13 @@
-"""The digits that come with the package."""
+"""The data that come with the package."""
 
 from __future__ import annotations
 
 from importlib import resources
 
 import numpy as np
+import pytest
 
-from fastrbhc.datasets import load_digit_counts
+from fastrbhc.datasets import load_digit_counts, load_mnist_7x7
 
 
 def test_the_digits_are_what_the_docstring_says():
@@ -24,15 +25,28 @@ def test_a_picture_of_a_zero_has_a_hole():
     assert mean[3:5, 3:5].max() < 2 < 8 < mean[3, 2]
 
 
-def test_every_call_gives_arrays_of_its_own():
-    X, _ = load_digit_counts()
+def test_the_pictures_are_what_the_docstring_says():
+    X, y = load_mnist_7x7()
+    assert X.shape == (12_000, 49)
+    assert X.dtype == y.dtype == np.uint8
+    assert (X.min(), X.max()) == (0, 255)
+    assert np.flatnonzero(np.bincount(y)).tolist() == [0, 3, 7, 9]
+    mean = X[y == 0].mean(axis=0).reshape(7, 7)
+    assert mean[3, 3] < 20 < 100 < mean[3, 1:6].max()  # a hole
+
+
+@pytest.mark.parametrize("load", [load_digit_counts, load_mnist_7x7])
+def test_every_call_gives_arrays_of_its_own(load):
+    X, _ = load()
     X[:] = 0
-    assert load_digit_counts()[0].any()
+    assert load()[0].any()
 
 
 def test_the_data_are_small_and_say_where_they_come_from():
     data = resources.files("fastrbhc") / "data"
-    assert sum(len(part.read_bytes()) for part in data.iterdir() if part.is_file()) < 200_000
+    assert sum(len(part.read_bytes()) for part in data.iterdir() if part.is_file()) < 400_000
     attribution = (data / "README.md").read_text(encoding="utf-8")
     for word in ("Alpaydin", "Kaynak", "CC BY 4.0", "UCI", "Changes"):
+        assert word in attribution
+    for word in ("LeCun", "Cortes", "Burges", "MNIST", "CC BY-SA 3.0"):
         assert word in attribution

@@ -138,7 +138,10 @@ def test_compute_full_tree():
     [
         ({"threshold": 1.0, "n_clusters": 2}, "either threshold or n_clusters, and not both"),
         ({"threshold": None}, "give either threshold or n_clusters"),
-        ({"threshold": "k-means"}, "threshold has to be 'kmeans' or a number, got 'k-means'"),
+        (
+            {"threshold": "k-means"},
+            "threshold has to be one of 'kmeans', 'gap', 'evidence' or a number",
+        ),
         ({"threshold": -1.0}, "threshold has to be at least 0"),
         ({"threshold": np.nan}, "threshold has to be at least 0"),
         ({"n_clusters": 0}, "n_clusters has to be at least 1"),

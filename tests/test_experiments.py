@@ -322,7 +322,7 @@ def test_progress_bars_go_to_standard_error(capsys):
     ("arguments", "message"),
     [
         ([], "EXPERIMENT"),
-        (["table2"], "invalid choice: 'table2'"),
+        (["table4"], "invalid choice: 'table4'"),
         (["table1", "--trials", "0"], "trials has to be at least 1"),
         (["table1", "--seed", "-1"], "seed has to be at least 0"),
         (["table1", "--json", "no/such/place.json"], "there is no directory"),

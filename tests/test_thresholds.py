@@ -1,4 +1,4 @@
-"""The k-means heuristic for the threshold λ."""
+"""Choices of the threshold λ: the k-means heuristic, and those from the heights of a tree."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.special import gammaln
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
@@ -147,3 +148,160 @@ def test_recovers_well_separated_clusters(name):
 def test_wrong_numbers(wrong, error):
     with pytest.raises(error, match=r"(n_clusters_guess|multiplier) has to be"):
         fastrbhc.kmeans_threshold(np.eye(3), "ward", **wrong)
+
+
+# From the heights of a tree
+
+FROM_TREE = ["gap", "evidence"]
+
+
+def n_clusters(tree, threshold):
+    return len(np.unique(tree.cut(threshold=threshold)))
+
+
+def log_evidence(X, labels, name):
+    """By the definition: a sum over clusters, up to what all partitions share."""
+    family = families.as_family(name)
+    p = family.n_parameters(X.shape[1])
+    total = 0.0
+    for label in np.unique(labels):
+        rows = X[labels == label]
+        n = len(rows)
+        total += gammaln(n) - 0.5 * p * np.log(1.0 + n) + n_phi(rows, name)
+    return total
+
+
+def n_phi(rows, name):
+    """n·φ of the mean, Poisson and Ward, as in the paper's table of families."""
+    mean = rows.mean(axis=0)
+    if name == "poisson":
+        return len(rows) * np.sum((mean + 0.01) * np.log(mean + 0.01) - mean)
+    return 0.5 * len(rows) * np.sum(mean**2)
+
+
+@pytest.mark.parametrize("name", ["poisson", "spherical_gaussian"])
+def test_the_evidence_is_largest_among_all_cuts(name):
+    X = three_groups("poisson", np.random.default_rng(8), n=15)[0].astype(float)
+    if name == "spherical_gaussian":
+        X /= 5.0
+    tree = fastrbhc.linkage(X, name)
+    reference = max(range(1, 23), key=lambda k: log_evidence(X, tree.cut(n_clusters=k), name))
+    computed = fastrbhc.evidence_threshold(tree, name, 2)
+    assert n_clusters(tree, computed) == reference
+
+
+def test_the_gap_that_exceeds_its_median_the_most():
+    # 1, 2, 3, 4 and 5 times the logarithms of the ratios are 1, 0, 6, 1, 2: their median is 1, and
+    # the excess is 0, −1/2, 5/3, 0, 1/5.
+    steps = np.array([1.0, 0.0, 2.0, 0.25, 0.4])
+    levels = np.exp(-np.concatenate([[0.0], np.cumsum(steps)]))[::-1]
+    merges = np.array([[0, 1], [2, 7], [3, 8], [4, 9], [5, 10], [6, 11]])
+    tree = fastrbhc.Dendrogram(merges, levels, np.arange(2.0, 8.0), 7)
+    threshold = fastrbhc.gap_threshold(tree)
+    assert n_clusters(tree, threshold) == 4
+    assert threshold == pytest.approx(0.5 * (levels[2] + levels[3]))
+    # The third gap is out of sight: 1 and 0 are left, of median 1/2.
+    assert n_clusters(tree, fastrbhc.gap_threshold(tree, max_clusters=3)) == 2
+
+
+def test_scaled_spacings_of_rows_without_clusters_are_alike():
+    """The null of the gap: without clusters no k has wider spacings than others."""
+    rng = np.random.default_rng(9)
+    spacings = []
+    for _ in range(60):
+        levels = fastrbhc.linkage(rng.uniform(size=(400, 2)), "ward").levels[::-1][:25]
+        spacings.append(np.arange(1, 25) * np.log(levels[:-1] / levels[1:]))
+    means = np.mean(spacings, axis=0)
+    thirds = [means[1:8].mean(), means[8:16].mean(), means[16:].mean()]
+    assert max(thirds) < 1.6 * min(thirds)
+
+
+@pytest.mark.parametrize("choice", FROM_TREE)
+@pytest.mark.parametrize("name", ["poisson", "multinomial", "gaussian"])
+def test_choices_without_a_guess_recover_well_separated_clusters(name, choice):
+    X, labels = three_groups(name, np.random.default_rng(7))
+    model = fastrbhc.RBHC(name, threshold=choice).fit(X)
+    assert adjusted_rand_score(labels, model.labels_) == 1.0
+    tree = fastrbhc.linkage(X, name)
+    threshold = {
+        "gap": lambda: fastrbhc.gap_threshold(tree),
+        "evidence": lambda: fastrbhc.evidence_threshold(tree, name, X.shape[1]),
+    }[choice]()
+    assert model.threshold_ == threshold
+    assert model.dendrogram_.n_trees == 1  # the whole tree is there to be cut elsewhere
+
+
+def test_evidence_needs_more_rows_than_numbers():
+    """Eleven rows, two columns: 5 numbers a cluster with a covariance, 2 without."""
+    X = np.repeat([[0.0, 0.0], [50.0, 0.0], [0.0, 50.0]], [4, 4, 3], axis=0)
+    X += np.random.default_rng(14).normal(scale=0.3, size=X.shape)
+    for name, expected in (("gaussian", 2), ("ward", 3)):
+        tree = fastrbhc.linkage(X, name)
+        assert n_clusters(tree, fastrbhc.evidence_threshold(tree, name, 2)) == expected
+
+
+def test_one_cluster_has_more_evidence_than_two():
+    X = np.random.default_rng(10).poisson(30, (300, 3))
+    tree = fastrbhc.linkage(X, "poisson")
+    assert fastrbhc.evidence_threshold(tree, "poisson", 3) == np.inf
+
+
+@pytest.mark.parametrize("choice", FROM_TREE)
+def test_choices_without_a_guess_do_not_mind_the_unit_or_the_order(choice):
+    X, _ = three_groups("gaussian", np.random.default_rng(11))
+    rng = np.random.default_rng(12)
+    reference = fastrbhc.RBHC("ward", threshold=choice).fit(X)
+    shuffled = fastrbhc.RBHC("ward", threshold=choice).fit(rng.permutation(X))
+    assert shuffled.threshold_ == reference.threshold_
+    if choice == "gap":
+        scaled = fastrbhc.RBHC("ward", threshold=choice).fit(100.0 * X)
+        np.testing.assert_array_equal(scaled.labels_, reference.labels_)
+
+
+@pytest.mark.parametrize("choice", FROM_TREE)
+def test_weights_are_copies_for_the_choices_from_a_tree(choice):
+    rng = np.random.default_rng(13)
+    X, _ = three_groups("poisson", rng)
+    weights = rng.integers(0, 4, len(X))
+    copied = fastrbhc.RBHC("poisson", threshold=choice).fit(X.repeat(weights, axis=0))
+    computed = fastrbhc.RBHC("poisson", threshold=choice).fit(X, sample_weight=weights)
+    assert computed.threshold_ == pytest.approx(copied.threshold_, rel=1e-12)
+    assert computed.n_clusters_ == copied.n_clusters_
+
+
+def test_trees_with_few_heights():
+    same = fastrbhc.linkage(np.ones((5, 2)), "ward")
+    assert fastrbhc.gap_threshold(same) == np.inf
+    assert fastrbhc.evidence_threshold(same, "ward", 2) == np.inf
+    two = fastrbhc.linkage(np.repeat(np.eye(2), 5, axis=0), "ward")
+    assert n_clusters(two, fastrbhc.gap_threshold(two)) == 2
+    pair = fastrbhc.linkage(np.eye(2), "ward")
+    assert fastrbhc.gap_threshold(pair) == pytest.approx(0.5 * pair.heights[0])
+
+
+def test_a_forest_is_refused():
+    forest = fastrbhc.linkage([[0.0], [1.0], [5.0]], "ward", threshold=1.0)
+    with pytest.raises(ValueError, match="2 trees are left: build the whole one"):
+        fastrbhc.gap_threshold(forest)
+    with pytest.raises(ValueError, match="2 trees are left: build the whole one"):
+        fastrbhc.evidence_threshold(forest, "ward", 1)
+
+
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_too_few_clusters_to_look_for(wrong):
+    tree = fastrbhc.linkage([[0.0], [1.0], [5.0]], "ward")
+    with pytest.raises(ValueError, match="max_clusters has to be at least"):
+        fastrbhc.gap_threshold(tree, max_clusters=wrong)
+
+
+@pytest.mark.fast
+def test_parameters_of_a_cluster():
+    counts = {name: families.as_family(name).n_parameters(4) for name in NAMES}
+    assert counts == {
+        "spherical_gaussian": 4,
+        "gaussian": 14,
+        "poisson": 4,
+        "multinomial": 3,
+        "bernoulli": 4,
+        "exponential": 4,
+    }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fastrbhc.families import as_family
+
 
 def normal(n: int, d: int) -> NDArray[np.float64]:
     """Standard normal rows: nothing to find, so nothing to exploit."""
@@ -41,3 +43,20 @@ def proportions(n: int, d: int, n_clusters: int = 20, total: int = 100) -> NDArr
     rng = np.random.default_rng(0)
     shares = rng.dirichlet(np.ones(d), size=n_clusters)
     return rng.multinomial(total, shares[rng.integers(n_clusters, size=n)])
+
+
+def shares(n: int, d: int, n_clusters: int = 20) -> NDArray[np.float64]:
+    """Values between 0 and 1, from clusters with means of their own."""
+    rng = np.random.default_rng(0)
+    means = rng.uniform(0.1, 0.9, size=(n_clusters, d))[rng.integers(n_clusters, size=n)]
+    return rng.beta(10.0 * means, 10.0 * (1.0 - means))
+
+
+def rows_for(family: str, n: int, d: int) -> NDArray[np.float64]:
+    """Rows that a family is made for, no two of them alike, so that n rows are n points."""
+    record = as_family(family)
+    if np.isfinite(record.domain.upper):
+        return shares(n, d)
+    if np.isfinite(record.domain.lower):
+        return counts(n, d) + np.random.default_rng(1).random((n, d))
+    return normal(n, d) if record.separable else blobs(n, d)

@@ -1,112 +1,104 @@
-"""Building trees: time and memory by number of rows, by family and by number of columns."""
+"""Building trees: by family, algorithm, backend, number of rows and number of columns."""
 
 from __future__ import annotations
 
-import fastrbhc
+import functools
 
-from .datasets import blobs, counts, normal, uniform
+import numpy as np
+
+import fastrbhc
+from fastrbhc.families import as_family
+
+from .common import FAMILIES, Few, prepared
+from .datasets import uniform
 from .timing import warm_up
 
+# Above so many steps a tree takes the better part of a minute.
+_TOO_MANY = 1e10
 
-class Few:
-    """What all benchmarks here share: trees are long, and one run of each is much like another."""
 
-    number = 1
-    repeat = 3
-    rounds = 1
-    warmup_time = 0.0
-    timeout = 600.0  # setup may compile
+class Trees(Few):
+    """Every family by every algorithm on every backend, where that makes sense."""
+
+    params = (
+        list(FAMILIES),
+        ["levels", "greedy", "nn_chain"],
+        ["kd_tree", "brute"],
+        [1_000, 10_000, 100_000],
+        [2, 8, 32],
+    )
+    param_names = ("family", "algorithm", "neighbors", "n", "d")
+
+    def setup(self, family, algorithm, neighbors, n, d):
+        """Compile, so that only the work is timed."""
+        record = as_family(family)
+        if algorithm == "levels" and not record.reducible:
+            raise NotImplementedError("levels are for reducible families")
+        if neighbors == "kd_tree" and d > 8:
+            raise NotImplementedError("a kd-tree of so many columns looks at everything")
+        looked_at = min(n, 100 * 2**d) if neighbors == "kd_tree" else n
+        if n * looked_at * d * (1 if record.separable else d) > _TOO_MANY:
+            raise NotImplementedError("it takes too long to be repeated")
+        self.X = prepared(family, n, d, algorithm=algorithm, neighbors=neighbors)
+
+    def time_tree(self, family, algorithm, neighbors, n, d):
+        """All n − 1 merges."""
+        fastrbhc.linkage(self.X, family, algorithm=algorithm, neighbors=neighbors)
 
 
 class Scaling(Few):
-    """Ward's method, level by level on the kd-tree, by number of rows."""
+    """Ward's method in the plane and in space, as "auto" does it, up to a million rows."""
 
-    params = ([10_000, 100_000, 1_000_000], [2, 3])
+    params = ([1_000, 10_000, 100_000, 1_000_000], [2, 3])
     param_names = ("n", "d")
 
     def setup(self, n, d):
         """Compile, so that only the work is timed."""
-        self.X = uniform(n, d)
-        warm_up(self.X, "ward")
+        self.X = _plane(n, d)
 
-    def time_whole_tree(self, n, d):
+    def time_ward(self, n, d):
         """All n − 1 merges."""
         fastrbhc.linkage(self.X, "ward")
 
-    def peakmem_whole_tree(self, n, d):
-        """Resident memory at its peak, the rows and the compiler's memory included."""
-        fastrbhc.linkage(self.X, "ward")
+
+class Threads(Few):
+    """Ward's method by number of threads."""
+
+    params = ([100_000, 1_000_000], [1, 2])
+    param_names = ("n", "n_jobs")
+
+    def setup(self, n, n_jobs):
+        """Compile, so that only the work is timed."""
+        self.X = _plane(n, 2)
+
+    def time_ward(self, n, n_jobs):
+        """All n − 1 merges."""
+        fastrbhc.linkage(self.X, "ward", n_jobs=n_jobs)
 
 
 class Threshold(Few):
-    """A tree that stops early."""
+    """Ward's method of 100,000 rows in the plane, stopped when so many clusters are left."""
 
-    def setup(self):
-        """Compile, and find a threshold that leaves 100 clusters."""
-        self.X = uniform(100_000, 2)
-        heights = fastrbhc.linkage(self.X, "ward").heights
-        self.threshold = float(sorted(heights)[-99])
+    params = ([10, 1_000, 50_000],)
+    param_names = ("clusters",)
 
-    def time_forest(self):
-        """Down to 100 clusters."""
+    def setup(self, clusters):
+        """Compile, and find the threshold."""
+        self.X = _plane(100_000, 2)
+        self.threshold = float(_sorted_heights(100_000, 2)[-clusters])
+
+    def time_forest(self, clusters):
+        """All merges below the threshold."""
         fastrbhc.linkage(self.X, "ward", threshold=self.threshold)
 
 
-class Families(Few):
-    """20,000 rows of 3 columns, greedily on the kd-tree, by family."""
-
-    params = (["spherical_gaussian", "gaussian", "poisson", "multinomial", "exponential"],)
-    param_names = ("family",)
-    n = 20_000
-
-    def setup(self, family):
-        """Compile, so that only the work is timed."""
-        # Halves of units, so that few rows repeat, and nothing on the boundary.
-        self.X = counts(self.n, 3) + 0.5 if family != "gaussian" else blobs(self.n, 3)
-        warm_up(self.X, family, algorithm="greedy", neighbors="kd_tree")
-
-    def time_greedy(self, family):
-        """The exact greedy tree."""
-        fastrbhc.linkage(self.X, family, algorithm="greedy", neighbors="kd_tree")
-
-    def peakmem_greedy(self, family):
-        """Resident memory at its peak."""
-        fastrbhc.linkage(self.X, family, algorithm="greedy", neighbors="kd_tree")
+@functools.cache
+def _plane(n, d):
+    X = uniform(n, d)
+    warm_up(X, "ward")
+    return X
 
 
-class Scanning(Few):
-    """4,000 rows of many columns, by scanning; 1,000 with full covariances."""
-
-    params = (["spherical_gaussian", "gaussian", "poisson"], [10, 50])
-    param_names = ("family", "d")
-    n = 4_000
-
-    def setup(self, family, d):
-        """Compile, so that only the work is timed."""
-        make = {"spherical_gaussian": normal, "gaussian": blobs, "poisson": counts}[family]
-        self.X = make(self.n // 4 if family == "gaussian" else self.n, d)
-        warm_up(self.X, family, neighbors="brute")
-
-    def time_tree(self, family, d):
-        """The algorithm that "auto" stands for."""
-        fastrbhc.linkage(self.X, family, neighbors="brute")
-
-    def peakmem_tree(self, family, d):
-        """Resident memory at its peak."""
-        fastrbhc.linkage(self.X, family, neighbors="brute")
-
-
-class Algorithms(Few):
-    """5,000 rows of 2 columns, every algorithm on every backend."""
-
-    params = (["levels", "greedy", "nn_chain"], ["kd_tree", "brute"])
-    param_names = ("algorithm", "neighbors")
-
-    def setup(self, algorithm, neighbors):
-        """Compile, so that only the work is timed."""
-        self.X = normal(5_000, 2)
-        warm_up(self.X, "ward", algorithm=algorithm, neighbors=neighbors)
-
-    def time_tree(self, algorithm, neighbors):
-        """Ward's method."""
-        fastrbhc.linkage(self.X, "ward", algorithm=algorithm, neighbors=neighbors)
+@functools.cache
+def _sorted_heights(n, d):
+    return np.sort(fastrbhc.linkage(_plane(n, d), "ward").heights)

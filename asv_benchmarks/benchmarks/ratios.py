@@ -1,95 +1,105 @@
-"""Speed against other libraries, and against ourselves, as ratios in one run."""
+"""Our time as a ratio to that of other libraries on the same rows, taking turns in one process.
+
+Smaller is better in all of them, and 1 is as fast. The peers' own versions are those installed.
+"""
 
 from __future__ import annotations
 
+import functools
 import importlib
 
+from scipy.cluster.hierarchy import linkage as scipy_linkage
 from scipy.spatial import cKDTree
+from sklearn.cluster import AgglomerativeClustering
 
 import fastrbhc
 
-from .datasets import blobs, counts, normal, uniform
-from .timing import compare, ratio, warm_up
+from .common import prepared
+from .datasets import normal, uniform
+from .timing import compare, warm_up
 
 
-class AgainstCKDTree:
-    """Our tree over SciPy's nearest neighbours of all rows, both on two threads."""
+def _fastcluster(X):
+    return importlib.import_module("fastcluster").linkage_vector(X, "ward")
 
-    unit = "fastrbhc / cKDTree build and query"
-    timeout = 600.0
-    params = (["ward 2", "ward 3", "ward 5", "poisson 3", "gaussian 3"],)
-    param_names = ("work",)
+
+def _scipy(X):
+    return scipy_linkage(X, "ward")
+
+
+def _sklearn(X):
+    return AgglomerativeClustering(distance_threshold=0.0, n_clusters=None).fit(X)
+
+
+PEERS = {"fastcluster": _fastcluster, "scipy": _scipy, "sklearn": _sklearn}
+
+
+class WardAgainstPeers:
+    """Ward trees: fastcluster.linkage_vector, scipy linkage, sklearn AgglomerativeClustering."""
+
+    params = (list(PEERS), [2_000, 10_000], [2, 10, 50])
+    param_names = ("peer", "n", "d")
+    timeout = 900.0
+    unit = "our time / peer's"
+
+    def setup(self, peer, n, d):
+        """Compile, and ask the peer whether it is installed."""
+        try:
+            PEERS[peer](normal(10, 2))
+        except ImportError as error:
+            raise NotImplementedError(f"{peer} is not installed") from error
+        self.X = _normal(n, d)
+
+    def track_auto(self, peer, n, d):
+        """As "auto" does it, on all threads."""
+        return compare(lambda: fastrbhc.linkage(self.X, "ward"), lambda: PEERS[peer](self.X)).ratio
+
+    def track_one_thread(self, peer, n, d):
+        """The same on one thread, as the peers."""
+        return compare(
+            lambda: fastrbhc.linkage(self.X, "ward", n_jobs=1), lambda: PEERS[peer](self.X)
+        ).ratio
+
+
+class AgainstNeighbours:
+    """A whole tree over the nearest neighbour of every row by SciPy's cKDTree, on two threads."""
+
+    params = (["spherical_gaussian", "poisson", "gaussian"], [2, 3, 5])
+    param_names = ("family", "d")
+    timeout = 900.0
+    unit = "our time / cKDTree's"
     n = 50_000
 
-    def setup(self, work):
+    def setup(self, family, d):
         """Compile, so that only the work is timed."""
-        self.family, columns = work.split()
-        make = {"ward": normal, "poisson": counts, "gaussian": blobs}[self.family]
-        self.X = make(self.n, int(columns))
-        warm_up(self.X, self.family)
+        self.X = prepared(family, self.n, d)
 
-    def track_time(self, work):
-        """Smaller is better."""
+    def track_time(self, family, d):
+        """Our tree against building theirs and asking it once for each row."""
         return compare(
-            lambda: fastrbhc.linkage(self.X, self.family, n_jobs=2),
+            lambda: fastrbhc.linkage(self.X, family, n_jobs=2),
             lambda: cKDTree(self.X).query(self.X, k=2, workers=2),
         ).ratio
 
 
-class AgainstFastcluster:
-    """Ward's method by fastcluster, over ours; skipped where fastcluster is not installed."""
-
-    unit = "fastcluster / fastrbhc"
-    timeout = 600.0
-    params = ([2, 10, 50],)
-    param_names = ("d",)
-    n = 5_000
-
-    def setup(self, d):
-        """Compile, so that only the work is timed."""
-        try:
-            self.peer = importlib.import_module("fastcluster")
-        except ImportError as error:
-            raise NotImplementedError("fastcluster is not installed") from error
-        self.X = normal(self.n, d)
-        warm_up(self.X, "ward")
-        warm_up(self.X, "ward", algorithm="greedy", neighbors="brute")
-
-    def track_auto(self, d):
-        """Larger is better; 1 is as fast."""
-        return ratio(
-            lambda: self.peer.linkage_vector(self.X, "ward"),
-            lambda: fastrbhc.linkage(self.X, "ward"),
-        )
-
-    def track_scan(self, d):
-        """The same, greedily by scanning, and on one thread as fastcluster."""
-        return ratio(
-            lambda: self.peer.linkage_vector(self.X, "ward"),
-            lambda: fastrbhc.linkage(
-                self.X, "ward", algorithm="greedy", neighbors="brute", n_jobs=1
-            ),
-        )
-
-
 class AgainstOurselves:
-    """Ward's method in the plane: threads, growth and thresholds."""
+    """Ward's method in the plane, 200,000 rows."""
 
-    unit = "ratio"
-    timeout = 600.0
+    timeout = 900.0
     n = 200_000
 
     def setup(self):
         """Compile, so that only the work is timed."""
-        self.X = uniform(self.n, 2)
-        warm_up(self.X, "ward")
+        self.X = _uniform(self.n)
 
     def track_two_threads(self):
-        """One thread over two: larger is better."""
-        return ratio(
-            lambda: fastrbhc.linkage(self.X, "ward", n_jobs=1),
+        """What the second thread brings: 0.5 at best."""
+        return compare(
             lambda: fastrbhc.linkage(self.X, "ward", n_jobs=2),
-        )
+            lambda: fastrbhc.linkage(self.X, "ward", n_jobs=1),
+        ).ratio
+
+    track_two_threads.unit = "two threads / one"
 
     def track_growth(self):
         """Ten times as many rows: 10 is linear."""
@@ -97,3 +107,19 @@ class AgainstOurselves:
         return compare(
             lambda: fastrbhc.linkage(self.X, "ward"), lambda: fastrbhc.linkage(few, "ward")
         ).ratio
+
+    track_growth.unit = "200,000 rows / 20,000"
+
+
+@functools.cache
+def _normal(n, d):
+    X = normal(n, d)
+    warm_up(X, "ward")
+    return X
+
+
+@functools.cache
+def _uniform(n):
+    X = uniform(n, 2)
+    warm_up(X, "ward")
+    return X

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastrbhc._jit import compiling_for, kernel
-from fastrbhc.bhc._interface import Model, as_model, join, summarise
-from fastrbhc.bhc.potentials import clusters_of_rows, potentials_of
+from fastrbhc._jit import compiling_for
+from fastrbhc.bhc._interface import Model, as_model
+from fastrbhc.bhc.potentials import absorb, clusters_of_rows, potentials_of
 from fastrbhc.geometry import new_scratch
 from fastrbhc.validation import check_rows
 
@@ -45,12 +43,7 @@ def log_marginal_likelihood(X: ArrayLike, model: str | Model) -> float:
         geometry = potentials_of(likelihood, 0.0, len(rows))
         scratch = new_scratch(geometry, likelihood.observe(rows[:1]).shape[1])
         clusters = clusters_of_rows(geometry, rows, scratch, spare=0)
-        marginal = float(_of_all(geometry, clusters, len(rows), scratch))
+        for row in range(1, len(rows)):
+            absorb(geometry, clusters, 0, row, scratch)
+        marginal = float(clusters.cached[0, 1])
     return marginal + float(np.sum(complete.log_base(rows)))
-
-
-@kernel
-def _of_all(geometry: Any, clusters: Any, n: int, scratch: Any) -> Any:
-    for row in range(1, n):
-        join(geometry.likelihood, clusters, 0, row)
-    return summarise(geometry.likelihood, clusters, 0, scratch)

@@ -130,7 +130,7 @@ def clusters_of_rows(
         weights=np.full(capacity, np.nan),
         means=np.full((n_columns, capacity), np.nan),
         residuals=np.zeros((n_columns, capacity)),
-        coarse=np.zeros((0, capacity), np.float32),
+        coarse=np.zeros((n_columns if sizes.coarse else 0, capacity), np.float32),
         order=np.arange(n_columns),
         centre=np.zeros(n_columns),
         radius=np.ones(1),
@@ -143,8 +143,16 @@ def clusters_of_rows(
     )
     clusters.weights[:n] = 1.0
     clusters.means[:, :n] = rows.T
+    clusters.coarse[:, :n] = rows.T[: clusters.coarse.shape[0]]
     _refresh_all(geometry, clusters, n, scratch)
     return clusters
+
+
+@kernel
+def absorb(geometry, clusters, i, j, scratch):
+    """Put the union of slots i and j into slot i, whatever their trees were, and know its ℓ."""
+    join(geometry.likelihood, clusters, i, j)
+    clusters.cached[i, 1] = summarise(geometry.likelihood, clusters, i, scratch)
 
 
 @kernel

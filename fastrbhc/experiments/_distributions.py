@@ -53,21 +53,32 @@ def _multinomial(rng: np.random.Generator, sizes: NDArray[np.int64]) -> Draw:
 
 def _gaussian(rng: np.random.Generator, sizes: NDArray[np.int64]) -> Draw:
     d = _COLUMNS
-    A = rng.standard_normal((sizes.size, d, d))
-    psi = A @ A.transpose(0, 2, 1) + d * np.eye(d)
-    # Bartlett: Λ = CCᵀ, C = LB, where LLᵀ = Ψ and B is triangular, with normal numbers below its
-    # diagonal and roots of χ² with ν, ν−1, … degrees of freedom on it.
-    bartlett = np.tril(rng.standard_normal((sizes.size, d, d)), -1)
-    diagonal = np.arange(d)
-    bartlett[:, diagonal, diagonal] = np.sqrt(rng.chisquare(d + 2 - diagonal, (sizes.size, d)))
-    # With R = C⁻¹ the covariance is Σ = RᵀR: that of zR, for a row z of standard normal numbers.
-    roots = np.linalg.inv(np.linalg.cholesky(psi) @ bartlett)
-    means = (rng.standard_normal((sizes.size, 1, d)) @ roots)[:, 0] / np.sqrt(0.08)
+    means, roots = normal_wishart(rng, sizes.size, d, degrees=d + 2, strength=0.08)
     rows = rng.standard_normal((sizes.sum(), d))
     ends = np.cumsum(sizes)
     for start, stop, mean, root in zip(ends - sizes, ends, means, roots, strict=True):
         rows[start:stop] = mean + rows[start:stop] @ root
     return Draw(rows, means, roots.transpose(0, 2, 1) @ roots)
+
+
+def normal_wishart(
+    rng: np.random.Generator, size: int, d: int, degrees: int, strength: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Means (size, d) and roots R (size, d, d) of covariances RᵀR, a Ψ for each of them.
+
+    Λ ~ W(degrees, Ψ), Ψ = AAᵀ + dI, Σ = Λ⁻¹ and μ ~ N(0, (strength·Λ)⁻¹).
+    """
+    A = rng.standard_normal((size, d, d))
+    psi = A @ A.transpose(0, 2, 1) + d * np.eye(d)
+    # Bartlett: Λ = CCᵀ, C = LB, where LLᵀ = Ψ and B is triangular, with normal numbers below its
+    # diagonal and roots of χ² with ν, ν−1, … degrees of freedom on it.
+    bartlett = np.tril(rng.standard_normal((size, d, d)), -1)
+    diagonal = np.arange(d)
+    bartlett[:, diagonal, diagonal] = np.sqrt(rng.chisquare(degrees - diagonal, (size, d)))
+    # With R = C⁻¹ the covariance is Σ = RᵀR: that of zR, for a row z of standard normal numbers.
+    roots = np.asarray(np.linalg.inv(np.linalg.cholesky(psi) @ bartlett), np.float64)
+    means = (rng.standard_normal((size, 1, d)) @ roots)[:, 0] / np.sqrt(strength)
+    return means, roots
 
 
 # In the order of the paper's table.

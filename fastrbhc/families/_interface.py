@@ -33,6 +33,8 @@ Methods of a separable family, the first four of which run inside kernels:
 ``second_derivative(family, mean)``
     φ″ itself, to the last digits, for Taylor values of d. Optional: found from divergences, to
     about 12 digits.
+``n_parameters(n_features)``
+    How many numbers describe a cluster, for `evidence_threshold`. Optional: one a column.
 ``phi(x)``
     φ₁ itself, for arrays: the definition, for readers, and for tests of the divergence. Optional.
 ``smoothing_map(n_features)``
@@ -101,6 +103,7 @@ class Family(Protocol):
     def check_rows(self, X: NDArray[np.float64]) -> None: ...
     def observe(self, X: NDArray[np.float64]) -> Observations: ...
     def smoothing_map(self, n_features: int) -> Smoothing: ...
+    def n_parameters(self, n_features: int) -> int: ...
     def geometry(self, n_features: int) -> Any: ...
 
 
@@ -194,6 +197,10 @@ def _no_smoothing(self: Any, n_features: int) -> Smoothing:
     return NONE
 
 
+def _one_a_column(self: Any, n_features: int) -> int:
+    return n_features
+
+
 def _rows_as_they_are(self: Any, X: NDArray[np.float64]) -> Observations:
     return Observations(X)
 
@@ -204,6 +211,7 @@ def _no_check(self: Any, X: Any = None) -> None:
 
 _DEFAULTS: dict[str, Any] = {
     "smoothing_map": _no_smoothing,
+    "n_parameters": _one_a_column,
     "observe": _rows_as_they_are,
     "check": _no_check,
     "check_rows": _no_check,

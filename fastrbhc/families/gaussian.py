@@ -100,6 +100,9 @@ class Gaussian(NamedTuple):
     def smoothing_map(self, n_features: int) -> Smoothing:
         return shift(self.smoothing)
 
+    def n_parameters(self, n_features: int) -> int:
+        return n_features * (n_features + 3) // 2  # a mean, and a triangle of covariances
+
     def geometry(self, n_features: int) -> FullCovariance:
         return FullCovariance(self.smoothing_map(n_features).offset)
 

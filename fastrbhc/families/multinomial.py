@@ -62,6 +62,9 @@ class Multinomial(NamedTuple):
     def smoothing_map(self, n_features: int) -> Smoothing:
         return contraction(self.smoothing, towards=1.0 / n_features)
 
+    def n_parameters(self, n_features: int) -> int:
+        return n_features - 1  # shares add up to 1
+
     def phi(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         return xlogy(x, x)
 

@@ -1,0 +1,118 @@
+"""Methods against data sets, repeated: adjusted Rand indices, and a table of them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.metrics import adjusted_rand_score
+from threadpoolctl import threadpool_limits
+
+from fastrbhc._progress import Progress
+from fastrbhc.experiments._methods import Dataset
+
+
+class Source(NamedTuple):
+    """Where repeats of a data set come from: ``draw(rng)``; and what the paper prints for it.
+
+    The repeats of data of which there are no others differ by the seed of the methods.
+    """
+
+    draw: Callable[[np.random.Generator], Dataset]
+    paper: Mapping[str, tuple[float, float | None]] = {}
+
+
+def compare(
+    sources: Mapping[str, Source],
+    methods: Mapping[str, Callable[[Dataset, int, int], Any]],
+    repeats: int,
+    seed: int,
+    stream: int,
+    n_threads: int,
+    progress: bool,
+) -> dict[str, dict[str, Any]]:
+    """For every method and source: mean and deviation of the index and the number of clusters.
+
+    Every repeat has random numbers of its own, the same for all methods, so that a longer run
+    begins with a shorter one, and a method more changes nothing for the others.
+    """
+    cells = [(method, name) for method in methods for name in sources]
+    indices: dict[tuple[str, str], list[float]] = {cell: [] for cell in cells}
+    clusters: dict[tuple[str, str], list[float]] = {cell: [] for cell in cells}
+    # Sums of k-means depend on the number of OpenMP's threads: one leaves no trace.
+    limits = threadpool_limits(limits=1)
+    with limits, Progress(progress, dict.fromkeys(sources, repeats)) as bar:
+        for number, (name, source) in enumerate(sources.items()):
+            report = functools.partial(bar, name)
+            for repeat in range(repeats):
+                own = np.random.SeedSequence(seed, spawn_key=(stream, number, repeat))
+                rng = np.random.default_rng(own)
+                data = source.draw(rng)
+                method_seed = int(rng.integers(2**31))
+                for method, cluster in methods.items():
+                    labels = cluster(data, method_seed, n_threads)
+                    indices[method, name].append(adjusted_rand_score(data.labels, labels))
+                    clusters[method, name].append(len(np.unique(labels)))
+                report(repeat + 1)
+    return {
+        method: {
+            name: {
+                **_summary(indices[method, name]),
+                "clusters": _summary(clusters[method, name]),
+                **_paper(sources[name], method),
+            }
+            for name in sources
+        }
+        for method in methods
+    }
+
+
+def _summary(values: Sequence[float]) -> dict[str, float]:
+    """Mean and deviation; none of a single value."""
+    return {
+        "mean": float(np.mean(values)),
+        "std": float(np.std(values, ddof=1)) if len(values) > 1 else 0.0,
+    }
+
+
+def _paper(source: Source, method: str) -> dict[str, dict[str, float | None]]:
+    if method not in source.paper:
+        return {}
+    mean, deviation = source.paper[method]
+    return {"paper": {"mean": mean, "std": deviation}}
+
+
+def table_of(
+    rows: Mapping[str, Mapping[str, Any]],
+    titles: Mapping[str, str],
+    heads: Mapping[str, str],
+    with_clusters: bool = False,
+) -> list[str]:
+    """Lines of text: a line for each method, with the paper's values in brackets."""
+    cells = {
+        (method, name): _cell(cell, with_clusters)
+        for method, row in rows.items()
+        for name, cell in row.items()
+    }
+    first = max(len(title) for title in titles.values()) + 2
+    widths = {
+        name: 2 + max(len(head), *(len(cells[method, name]) for method in rows))
+        for name, head in heads.items()
+    }
+    lines = [" " * first + "".join(f"{head:<{widths[name]}}" for name, head in heads.items())]
+    for method in rows:
+        line = f"{titles[method]:<{first}}"
+        lines.append(line + "".join(f"{cells[method, name]:<{widths[name]}}" for name in heads))
+    return [line.rstrip() for line in lines]
+
+
+def _cell(cell: Mapping[str, Any], with_clusters: bool) -> str:
+    text = f"{cell['mean']:.3f} ({cell['std']:.3f})"
+    if with_clusters:
+        text += f" k {cell['clusters']['mean']:.1f}"
+    if "paper" in cell:
+        mean, deviation = cell["paper"]["mean"], cell["paper"]["std"]
+        text += f" [{mean:.3f}" + ("]" if deviation is None else f" ({deviation:.3f})]")
+    return text
