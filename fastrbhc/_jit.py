@@ -117,6 +117,11 @@ def fused_kernel(function: Callable[..., Any]) -> Any:
     return _compiled(function, {**_OPTIONS, "fastmath": {"contract"}})
 
 
+def loose_kernel(function: Callable[..., Any]) -> Any:
+    """The same, and sums in any order: four times as fast for a sum of products."""
+    return _compiled(function, {**_OPTIONS, "fastmath": {"contract", "reassoc"}})
+
+
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function with the package's options and keep the result on disk.
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from strategies import FAMILIES, continuous_rows, data_sets, tied_data_sets
 
 from fastrbhc import linkage
+from fastrbhc.agglomerators.greedy import _HELD, _MOST, _PAIRS, _adapt, _no_batch
 from fastrbhc.dendrogram import dendrogram_of_merges
 from fastrbhc.families import as_family
 
@@ -173,3 +174,24 @@ def test_certificate_refuses_a_node_that_is_used_twice():
     merges[5] = merges[4]
     with pytest.raises(AssertionError, match="is not there"):
         certify_greedy(dendrogram_of_merges(merges, heights, np.ones(20)), X, None, "gaussian")
+
+
+@pytest.mark.fast
+def test_fewer_pairs_are_tried_where_they_do_not_hold():
+    batch = _no_batch(1000, 1512)
+    largest = len(batch.pairs)
+
+    def settled(pairs, holding):
+        batch.counts[_PAIRS] = pairs
+        _adapt(batch, holding)
+        return int(batch.counts[_MOST])
+
+    assert settled(16, 16) == largest
+    assert settled(16, 3) == 3
+    assert [settled(3, 3) for _ in range(8)] == [3] * 7 + [6]
+    assert settled(4, 4) == 6  # a stale link ended the batch: that says nothing
+    assert batch.counts[_HELD] == 0
+    assert settled(6, 1) == 1
+    for _ in range(200):
+        most = settled(int(batch.counts[_MOST]), int(batch.counts[_MOST]))
+    assert most >= largest

@@ -14,6 +14,7 @@ from fastrbhc.bhc.dirichlet_multinomial import DirichletMultinomial
 from fastrbhc.bhc.estimator import BHC
 from fastrbhc.bhc.gamma_poisson import GammaPoisson
 from fastrbhc.bhc.linkage import bhc_linkage
+from fastrbhc.bhc.marginal import log_marginal_likelihood
 from fastrbhc.bhc.normal_gamma import NormalGamma
 from fastrbhc.bhc.normal_wishart import NormalWishart
 
@@ -28,6 +29,7 @@ __all__ = [
     "NormalWishart",
     "as_model",
     "bhc_linkage",
+    "log_marginal_likelihood",
     "model",
     "registered",
 ]

@@ -20,8 +20,9 @@ from fastrbhc._jit import kernel
 from fastrbhc.bhc._rising import log_rising, log_rising_table
 from fastrbhc.geometry import Sizes, free, n_columns
 
-# Numbers in the tables at most. Totals beyond their end are computed, at twenty times the cost.
-_LARGEST_TABLES = 1 << 21
+# Numbers in the tables at most. Where totals go further the tables end early, and what is beyond
+# their end is computed, at twenty times the cost.
+_LARGEST_TABLES, _SHORT_TABLES = 1 << 21, 1 << 14
 
 # Covers the rounding of a bound and of the value it bounds, as a share of their terms.
 _ROUNDING = 1e-12
@@ -38,6 +39,7 @@ class Counts(NamedTuple):
     pooled: bool  # whether there is a last term
     total_concentration: float  # A
     complement: bool  # whether there is a second column for what is missing to 1
+    tabulated: bool  # whether the tables go as far as totals do
 
     def observe(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.concatenate([X, 1.0 - X], axis=1) if self.complement else X
@@ -45,14 +47,17 @@ class Counts(NamedTuple):
     def taking(self, new: NDArray[np.float64]) -> Counts:
         if (np.floor(new) == new).all():
             return self
-        return self._replace(tables=np.empty((self.tables.shape[0], 0)))
+        return self._replace(tables=np.empty((self.tables.shape[0], 0)), tabulated=False)
 
     def sizes(self, n_columns: int) -> Sizes:
-        return Sizes(cached=3, outline=2)
+        # In single precision whole totals are exact as far as tables go, and half the memory.
+        return Sizes(cached=3, outline=3, coarse=self.tabulated)
 
     def join(likelihood, clusters, i, j):
         for k in range(n_columns(clusters)):
             clusters.means[k, i] += clusters.means[k, j]
+        for k in range(clusters.coarse.shape[0]):
+            clusters.coarse[k, i] += clusters.coarse[k, j]
         clusters.weights[i] += clusters.weights[j]
         clusters.ranks[i] = max(clusters.ranks[i], clusters.ranks[j])
         free(clusters, j)
@@ -63,6 +68,7 @@ class Counts(NamedTuple):
             total += clusters.means[k, i]
             logs += _log_rising_of(likelihood, k, clusters.means[k, i])
         clusters.cached[i, 2] = clusters.outlines[1, i] = total
+        clusters.outlines[2, i] = logs
         return logs + _of_sizes(likelihood, np.int64(clusters.weights[i]), total)
 
     def log_marginal(likelihood, clusters, i, j, floor, scratch):
@@ -74,14 +80,10 @@ class Counts(NamedTuple):
 
     def upper_bounds(likelihood, clusters, i, start, stop, scratch):
         bounds = scratch.bounds
-        for s in range(stop - start):
-            bounds[s] = 0.0
-        for k in range(n_columns(clusters)):
-            own = clusters.means[k, i]
-            for s in range(stop - start):
-                total = own + clusters.means[k, start + s]
-                # In free slots totals are NaN, which is no place in a table.
-                bounds[s] += _log_rising_of(likelihood, k, total if total >= 0.0 else 0.0)
+        if likelihood.tabulated:
+            _look_up_sums(likelihood, clusters, i, start, stop, bounds)
+        else:
+            _compute_sums(likelihood, clusters, i, start, stop, bounds)
         weight, own = clusters.weights[i], clusters.outlines[1, i]
         for s in range(stop - start):
             other = clusters.weights[start + s]
@@ -93,6 +95,45 @@ class Counts(NamedTuple):
                     likelihood, np.int64(weight + other), own + clusters.outlines[1, start + s]
                 )
                 bounds[s] = logs + rest + _ROUNDING * (abs(logs) + abs(rest))
+
+
+@kernel
+def _look_up_sums(likelihood, clusters, i, start, stop, sums):
+    """Σ log (a_k)_{s_k} of slot i and each of a run of slots, from the tables."""
+    tables, totals, size = likelihood.tables, clusters.coarse, stop - start
+    n_features, present = totals.shape[0], 0
+    for k in range(n_features):
+        present += np.int64(totals[k, i] != 0.0)
+    if 2 * present > n_features:
+        for s in range(size):
+            sums[s] = 0.0
+        for k in range(n_features):
+            own, row = totals[k, i], likelihood.table_of_column[k]
+            for s in range(size):
+                sums[s] += tables[row, np.int32(own + totals[k, start + s])]
+        return
+    # Where slot i has no counts, the sum is that of the other slot alone.
+    for s in range(size):
+        sums[s] = clusters.outlines[2, start + s]
+    for k in range(n_features):
+        own, row = totals[k, i], likelihood.table_of_column[k]
+        if own != 0.0:
+            for s in range(size):
+                other = totals[k, start + s]
+                sums[s] += tables[row, np.int32(own + other)] - tables[row, np.int32(other)]
+
+
+@kernel
+def _compute_sums(likelihood, clusters, i, start, stop, sums):
+    """The same, term by term where the tables end."""
+    for s in range(stop - start):
+        sums[s] = 0.0
+    for k in range(n_columns(clusters)):
+        own = clusters.means[k, i]
+        for s in range(stop - start):
+            total = own + clusters.means[k, start + s]
+            # In free slots totals are NaN, which is no place in a table.
+            sums[s] += _log_rising_of(likelihood, k, total if total >= 0.0 else 0.0)
 
 
 @kernel
@@ -124,11 +165,12 @@ def counts(
     """The likelihood for these rows, one a_k for each column that `observe` makes of them."""
     n = X.shape[0]
     different, table_of_column = np.unique(concentrations, return_inverse=True)
-    largest = 0
+    largest, tabulated = 0, False
     if (np.floor(X) == X).all():
-        totals = float(n) if complement else float(X.sum(axis=0).max())
-        # One row more than there are, as predictive densities ask for the union with a new one.
-        largest = int(min(totals + X.max() + 1.0, _LARGEST_TABLES // different.size))
+        totals = (float(n) if complement else float(X.sum(axis=0).max())) + 1.0
+        # Bounds are also computed of a slot and itself, and of slots that have become free.
+        tabulated = 2.0 * totals * different.size <= _LARGEST_TABLES
+        largest = int(2.0 * totals if tabulated else min(totals, _SHORT_TABLES / different.size))
     steps = np.arange(float(largest))
     return Counts(
         concentrations=np.ascontiguousarray(concentrations, np.float64),
@@ -139,4 +181,5 @@ def counts(
         pooled=pooled,
         total_concentration=float(concentrations.sum()),
         complement=complement,
+        tabulated=tabulated,
     )

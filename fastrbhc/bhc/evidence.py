@@ -23,12 +23,15 @@ from fastrbhc.validation import check_choice, check_positive
 
 # Rows that trees of the search have at most, and how many trees for each hyperparameter.
 SAMPLE = 2_000
-TRIALS_EACH = 30
+TRIALS_EACH = 40
 
 # Hyperparameters are looked for within this factor of where the search starts, and are settled when
 # the simplex is smaller than that share and its evidences differ by less than a tenth.
-_FARTHEST = 1e6
+_REACH = math.log(1e6)
 _SHARE, _DIFFERENCE = 0.02, 0.1
+
+# Stands for the loss where the evidence is not finite.
+_NOTHING = 1e300
 
 
 def check_search(alpha: Any, hyperparameters: Any) -> None:
@@ -78,26 +81,34 @@ def search(
         nonlocal trials
         trials += 1
         report("evidence", trials)
-        return -float(build(rows, *proposed(logs)).log_evidence)
+        try:
+            return -float(build(rows, *proposed(logs)).log_evidence)
+        except ValueError:  # hyperparameters so extreme that nothing is finite
+            return _NOTHING
 
-    reach = math.log(_FARTHEST)
-    found = minimize(
-        loss,
-        start,
-        method="Nelder-Mead",
-        bounds=[(value - reach, value + reach) for value in start],
-        options={
-            # A factor of e each way: NumPy's default, a twentieth of the logarithm, may be nothing.
-            "initial_simplex": np.array(start)
-            + np.vstack([np.zeros(len(start)), np.eye(len(start))]),
-            "maxfev": most_trials(len(start)),
-            "xatol": _SHARE,
-            "fatol": _DIFFERENCE,
-        },
-    )
-    best, log_alpha = proposed(found.x)
-    best.check(X.shape[1])
-    return best, log_alpha
+    most, n_free = most_trials(len(start)), len(start)
+    best, least, step = np.array(start), np.inf, 1.0  # a factor of e
+    # The simplex may shrink onto one of the steps. While it helps, it starts again, the other way.
+    while trials < most:
+        found = minimize(
+            loss,
+            best,
+            method="Nelder-Mead",
+            bounds=[(value - _REACH, value + _REACH) for value in start],
+            options={
+                "initial_simplex": best + step * np.eye(n_free + 1, n_free, -1),
+                "maxfev": most - trials,
+                "xatol": _SHARE,
+                "fatol": _DIFFERENCE,
+            },
+        )
+        gained, least = least - found.fun, min(least, found.fun)
+        best, step = found.x, -0.5 * step
+        if gained < _DIFFERENCE:
+            break
+    chosen_model, log_alpha = proposed(best)
+    chosen_model.check(X.shape[1])
+    return chosen_model, log_alpha
 
 
 def most_trials(n_free: int) -> int:

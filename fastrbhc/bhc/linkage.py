@@ -137,7 +137,8 @@ def build(
 ) -> BayesianDendrogram:
     """The tree of rows in the order that decides ties, under a complete model."""
     n = X.shape[0]
-    with compiling_for(model):
+    # What is not finite is found out below.
+    with compiling_for(model), np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         likelihood = model.likelihood(X)
         geometry = potentials_of(likelihood, log_alpha, n)
         n_columns = likelihood.observe(X[:1]).shape[1]

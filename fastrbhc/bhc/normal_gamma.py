@@ -49,7 +49,7 @@ class NormalGamma(NamedTuple):
     scale_factor : float, optional
         k in ψ = k·variance of the data, if ``scale`` is not given; by default 0.2.
     scale : float or array-like of shape (d,), optional
-        ψ itself, twice the rate of the gamma distribution.
+        ψ itself, twice the rate of the gamma distribution; the factor is then not looked at.
 
     Examples
     --------
@@ -68,15 +68,16 @@ class NormalGamma(NamedTuple):
     scale: float | ArrayLike | None = None
 
     def completed(self, X: NDArray[np.float64]) -> NormalGamma:
-        factor = given_or(self.scale_factor, SCALE_FACTOR)
-        if self.scale is not None and self.scale_factor is not None:
-            raise ValueError("give either scale or scale_factor, and not both")
+        factor, scale = self.scale_factor, self.scale
+        if scale is None:
+            factor = given_or(factor, SCALE_FACTOR)
+            scale = factor * variances_of(X)
         return NormalGamma(
             mean=given_or(self.mean, X.mean(axis=0)),
             strength=given_or(self.strength, STRENGTH),
             degrees=given_or(self.degrees, 1.0 + DEGREES_BEYOND),
-            scale_factor=factor if self.scale is None else None,
-            scale=variances_of(X) * factor if self.scale is None else given_or(self.scale, None),
+            scale_factor=factor,
+            scale=given_or(scale, None),
         )
 
     def check(self, n_features: int) -> None:

@@ -54,7 +54,7 @@ class NormalWishart(NamedTuple):
         0.2. Clusters then have on average a covariance of k/5 of that of the data. It matters
         most of all, and is what the paper tunes.
     scale : array-like of shape (d, d), optional
-        Ψ itself.
+        Ψ itself; the factor is then not looked at.
 
     Examples
     --------
@@ -75,16 +75,16 @@ class NormalWishart(NamedTuple):
 
     def completed(self, X: NDArray[np.float64]) -> NormalWishart:
         n_features = X.shape[1]
-        factor = given_or(self.scale_factor, SCALE_FACTOR)
-        if self.scale is not None and self.scale_factor is not None:
-            raise ValueError("give either scale or scale_factor, and not both")
-        scale = covariance_of(X) * factor if self.scale is None else np.asarray(self.scale, float)
+        factor, scale = self.scale_factor, self.scale
+        if scale is None:
+            factor = given_or(factor, SCALE_FACTOR)
+            scale = factor * covariance_of(X)
         return NormalWishart(
             mean=given_or(self.mean, X.mean(axis=0)),
             strength=given_or(self.strength, STRENGTH),
             degrees=given_or(self.degrees, n_features + DEGREES_BEYOND),
-            scale_factor=factor if self.scale is None else None,
-            scale=scale,
+            scale_factor=factor,
+            scale=given_or(scale, None),
         )
 
     def check(self, n_features: int) -> None:

@@ -32,8 +32,8 @@ from fastrbhc.geometry import (
     TILE,
     Clusters,
     Sizes,
-    candidates_by_bounds,
     dissimilarity,
+    lower_bounds,
     refresh,
     suspects_one_by_one,
 )
@@ -69,7 +69,22 @@ class Potentials(NamedTuple):
                 bounds[s] = own + other - (prior + together) - _ROUNDING * size
 
     def candidates(geometry, clusters, i, start, stop, cutoff, scratch):
-        return candidates_by_bounds(geometry, clusters, i, start, stop, cutoff, scratch)
+        # Bounds are close to their values: the value of the most promising slot stops most others,
+        # which cannot be the nearest then.
+        lower_bounds(geometry, clusters, i, start, stop, scratch)
+        bounds, least, promising = scratch.bounds, cutoff, np.int64(-1)
+        for s in range(stop - start):
+            if bounds[s] <= least and start + s != i:
+                least, promising = bounds[s], s
+        if promising < 0:
+            return 0
+        value = dissimilarity(geometry, clusters, i, start + promising, cutoff, scratch)
+        limit, count = min(value, cutoff), 0
+        for s in range(stop - start):
+            if bounds[s] <= limit and start + s != i:
+                scratch.slots[count] = start + s
+                count += 1
+        return count
 
     def aim(geometry, clusters, queue, first, last, scratch):
         return
@@ -130,7 +145,7 @@ def clusters_of_rows(
         weights=np.full(capacity, np.nan),
         means=np.full((n_columns, capacity), np.nan),
         residuals=np.zeros((n_columns, capacity)),
-        coarse=np.zeros((0, capacity), np.float32),
+        coarse=np.zeros((n_columns if sizes.coarse else 0, capacity), np.float32),
         order=np.arange(n_columns),
         centre=np.zeros(n_columns),
         radius=np.ones(1),
@@ -143,8 +158,16 @@ def clusters_of_rows(
     )
     clusters.weights[:n] = 1.0
     clusters.means[:, :n] = rows.T
+    clusters.coarse[:, :n] = rows.T[: clusters.coarse.shape[0]]
     _refresh_all(geometry, clusters, n, scratch)
     return clusters
+
+
+@kernel
+def absorb(geometry, clusters, i, j, scratch):
+    """Put the union of slots i and j into slot i, whatever their trees were, and know its ℓ."""
+    join(geometry.likelihood, clusters, i, j)
+    clusters.cached[i, 1] = summarise(geometry.likelihood, clusters, i, scratch)
 
 
 @kernel

@@ -25,13 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._jit import compiling_for, kernel
-from fastrbhc.bhc._interface import Model, join, log_marginal, summarise
+from fastrbhc.bhc._interface import Model, log_marginal
 from fastrbhc.bhc.dendrogram import BayesianDendrogram, log_sum
-from fastrbhc.bhc.potentials import Potentials, clusters_of_rows, potentials_of
+from fastrbhc.bhc.potentials import Potentials, absorb, clusters_of_rows, potentials_of
 from fastrbhc.geometry import new_scratch
 
 # New rows that are looked at together.
-_PORTION = 256
+_PORTION = 1024
 
 # Nodes whose weight is less than e^−200 are left out: sure clusters are not taken apart.
 _LEAST = -200.0
@@ -47,7 +47,17 @@ def log_densities(
     with compiling_for(model):
         for start, geometry, clusters, scratch in _portions(X, new, model):
             part = out[start : start + _PORTION]
-            _mix(geometry, clusters, tree.merges, log_weights, alpha_share, part, scratch)
+            part[:] = alpha_share + clusters.cached[len(X) :, 1]
+            for leaf in np.flatnonzero(log_weights[: len(X)] >= _LEAST):
+                _add_densities(geometry, clusters, leaf, log_weights[leaf], part, scratch)
+            slots = np.arange(2 * len(X) - 1)
+            for node, (a, b) in enumerate(tree.merges, start=len(X)):
+                slots[node] = slots[a]
+                absorb(geometry, clusters, slots[a], slots[b], scratch)
+                if log_weights[node] >= _LEAST:
+                    _add_densities(
+                        geometry, clusters, slots[node], log_weights[node], part, scratch
+                    )
     return out + model.log_base(new)
 
 
@@ -55,11 +65,15 @@ def log_densities_of_clusters(
     X: NDArray[np.float64], new: NDArray[np.float64], model: Model, labels: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """log p(x | X_k) of every new row under each cluster: (new rows, clusters)."""
-    out = np.empty((len(new), int(labels.max()) + 1))
+    out = np.full((int(labels.max()) + 1, len(new)), -np.inf)
     with compiling_for(model):
         for start, geometry, clusters, scratch in _portions(X, new, model):
-            _compare(geometry, clusters, labels, out[start : start + _PORTION], scratch)
-    return out + model.log_base(new)[:, None]
+            for k, densities in enumerate(out[:, start : start + _PORTION]):
+                first, *others = np.flatnonzero(labels == k)
+                for row in others:
+                    absorb(geometry, clusters, first, row, scratch)
+                _add_densities(geometry, clusters, first, 0.0, densities, scratch)
+    return out.T + model.log_base(new)[:, None]
 
 
 def log_node_weights(tree: BayesianDendrogram) -> NDArray[np.float64]:
@@ -82,7 +96,7 @@ def _portions(
 
 
 @kernel
-def _descend(merges, heights, sizes, log_weights):
+def _descend(merges: Any, heights: Any, sizes: Any, log_weights: Any) -> None:
     """log ω_k n_k from the root down."""
     n = heights.size + 1
     log_weights[2 * n - 2] = 0.0
@@ -95,47 +109,14 @@ def _descend(merges, heights, sizes, log_weights):
 
 
 @kernel
-def _mix(geometry, clusters, merges, log_weights, alpha_share, out, scratch):
-    """The mixture over all nodes: leaves as they are, then the merges one by one."""
-    n = merges.shape[0] + 1
-    slots = np.empty(2 * n - 1, np.int64)
+def _add_densities(
+    geometry: Any, clusters: Any, slot: int, log_weight: float, out: Any, scratch: Any
+) -> None:
+    """Add the weighted p(x | X_k) to what has been summed up for the new rows, the last slots.
+
+    But for what x adds to every marginal likelihood.
+    """
+    first = clusters.weights.size - out.size
     for row in range(out.size):
-        out[row] = alpha_share + clusters.cached[n + row, 1]
-    for node in range(2 * n - 1):
-        slots[node] = node
-        if node >= n:
-            a, b = slots[merges[node - n, 0]], slots[merges[node - n, 1]]
-            join(geometry.likelihood, clusters, a, b)
-            clusters.cached[a, 1] = summarise(geometry.likelihood, clusters, a, scratch)
-            slots[node] = a
-        if log_weights[node] < _LEAST:
-            continue
-        for row in range(out.size):
-            value = log_weights[node] + _predictive(
-                geometry, clusters, slots[node], n + row, scratch
-            )
-            out[row] = log_sum(out[row], value)
-
-
-@kernel
-def _compare(geometry, clusters, labels, out, scratch):
-    """Join the rows of each cluster in its first one, and look at the new rows."""
-    n, firsts = labels.size, np.full(out.shape[1], -1)
-    for row in range(n):
-        first = firsts[labels[row]]
-        if first < 0:
-            firsts[labels[row]] = row
-        else:
-            join(geometry.likelihood, clusters, first, row)
-    for k in range(out.shape[1]):
-        slot = firsts[k]
-        clusters.cached[slot, 1] = summarise(geometry.likelihood, clusters, slot, scratch)
-        for row in range(out.shape[0]):
-            out[row, k] = _predictive(geometry, clusters, slot, n + row, scratch)
-
-
-@kernel
-def _predictive(geometry, clusters, slot, row, scratch):
-    """log p(x | X_k) but for what x adds to every marginal likelihood."""
-    union = log_marginal(geometry.likelihood, clusters, slot, row, -np.inf, scratch)
-    return union - clusters.cached[slot, 1]
+        union = log_marginal(geometry.likelihood, clusters, slot, first + row, -np.inf, scratch)
+        out[row] = log_sum(out[row], log_weight + (union - clusters.cached[slot, 1]))

@@ -1,0 +1,49 @@
+"""The marginal likelihood of rows as one cluster."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastrbhc._jit import compiling_for
+from fastrbhc.bhc._interface import Model, as_model
+from fastrbhc.bhc.potentials import absorb, clusters_of_rows, potentials_of
+from fastrbhc.geometry import new_scratch
+from fastrbhc.validation import check_rows
+
+
+def log_marginal_likelihood(X: ArrayLike, model: str | Model) -> float:
+    """log p(X | H): how likely the rows are if all of them come from one cluster.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        The rows.
+    model : str or record
+        A conjugate model from `fastrbhc.bhc`, or its name. Hyperparameters that it leaves open
+        are taken from these rows.
+
+    Returns
+    -------
+    float
+        The logarithm, with all constants, so that models can be compared.
+
+    Examples
+    --------
+    >>> from fastrbhc.bhc import GammaPoisson, log_marginal_likelihood
+    >>> round(log_marginal_likelihood([[2], [3]], GammaPoisson(shape=1.0, rate=1.0)), 6)
+    -4.288878
+    """
+    record = as_model(model)
+    rows = check_rows(X, record, min_rows=1)  # type: ignore[arg-type]
+    complete = record.completed(rows)
+    complete.check(rows.shape[1])
+    with compiling_for(complete):
+        likelihood = complete.likelihood(rows)
+        geometry = potentials_of(likelihood, 0.0, len(rows))
+        scratch = new_scratch(geometry, likelihood.observe(rows[:1]).shape[1])
+        clusters = clusters_of_rows(geometry, rows, scratch, spare=0)
+        for row in range(1, len(rows)):
+            absorb(geometry, clusters, 0, row, scratch)
+        marginal = float(clusters.cached[0, 1])
+    return marginal + float(np.sum(complete.log_base(rows)))

@@ -1,0 +1,125 @@
+"""The tree with probabilities: cuts and exports."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy.cluster.hierarchy import fcluster, is_valid_linkage
+from trees import leaf_sets
+
+import fastrbhc
+from fastrbhc.bhc import GammaPoisson
+from fastrbhc.bhc.dendrogram import bayesian_dendrogram
+
+MERGES = np.array([[0, 1], [2, 3], [4, 5], [6, 7]])
+
+
+def tree_of(log_odds, merges=MERGES, log_alpha=0.0):
+    n = len(merges) + 1
+    return bayesian_dendrogram(merges, -np.array(log_odds), np.zeros(n), log_alpha)
+
+
+@pytest.fixture(scope="module")
+def tree():
+    rng = np.random.default_rng(0)
+    X = rng.poisson(rng.choice([3.0, 20.0, 90.0], size=(40, 1)), size=(40, 2))
+    return fastrbhc.bhc_linkage(X, GammaPoisson(1.0, 0.05), 0.5)
+
+
+@pytest.mark.fast
+def test_recursion_of_potentials():
+    tree = tree_of([1.0, 2.0], np.array([[0, 1], [2, 3]]), math.log(0.5))
+    # Leaves have φ = 1; the odds of the first merge are e, so its φ(X | H) is e.
+    first, second = math.e, math.exp(2.0) * (math.e + 1.0)
+    np.testing.assert_allclose(np.exp(tree.log_hypotheses), [first, second])
+    np.testing.assert_allclose(np.exp(tree.log_trees), [first + 1.0, second + first + 1.0])
+    gamma = 0.5 + 0.25
+    np.testing.assert_allclose(np.exp(tree.log_gammas), [gamma, 0.5 * 2.0 + 0.5 * gamma])
+    assert tree.weights.tolist() == [2.0, 3.0]
+    normaliser = 0.5 * 1.5 * 2.5  # Γ(α + 3)/Γ(α)
+    assert math.exp(tree.log_evidence) == pytest.approx((second + first + 1.0) / normaliser)
+
+
+@pytest.mark.fast
+def test_tiny_alpha_does_not_underflow():
+    tree = tree_of([1.0, 2.0], np.array([[0, 1], [2, 3]]), -1e6)
+    assert tree.log_evidence == pytest.approx(1e6, rel=1e-5)
+    assert np.isfinite(tree.log_gammas).all()
+
+
+@pytest.mark.fast
+def test_cut_from_the_root_down():
+    # The unlikely pair of leaves 0 and 1 lies in a likely cluster; the root is not likely.
+    tree = tree_of([-1.0, 3.0, 2.0, -5.0])
+    assert tree.merges.tolist() == MERGES.tolist()
+    assert tree.cut().tolist() == [0, 0, 1, 1, 0]
+    assert tree.cut(probability=0.9).tolist() == [0, 1, 2, 2, 3]
+    assert tree.cut(probability=0.0).tolist() == [0, 0, 0, 0, 0]
+    assert tree.cut(probability=1.0).tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.fast
+def test_cut_where_merging_would_have_stopped():
+    tree = tree_of([3.0, -1.0, 2.0, -5.0])
+    assert tree.cut(threshold=0.0).tolist() == [0, 0, 1, 2, 3]
+    assert tree.cut(threshold=1.5).tolist() == [0, 0, 1, 1, 0]
+    assert tree.cut(threshold=-4.0).tolist() == [0, 1, 2, 3, 4]
+    assert tree.cut(threshold=np.inf).tolist() == [0, 0, 0, 0, 0]
+
+
+@pytest.mark.fast
+def test_a_node_of_exactly_that_probability_is_a_cluster():
+    tree = tree_of([0.0], np.array([[0, 1]]))
+    assert tree.cut().tolist() == [0, 0]
+    assert tree.cut(threshold=0.0).tolist() == [0, 1]  # d < λ, strictly, as everywhere
+
+
+def test_cut_by_definition(tree):
+    sets = leaf_sets(tree)
+    for probability in (0.3, 0.5, 0.99):
+        likely = [s for s, r in zip(sets, tree.probabilities, strict=True) if r >= probability]
+        reference = [s for s in likely if not any(s < other for other in likely)]
+        labels = tree.cut(probability=probability)
+        found = {frozenset(np.flatnonzero(labels == k).tolist()) for k in range(labels.max() + 1)}
+        assert {s for s in found if len(s) > 1} == set(reference)
+
+
+@pytest.mark.parametrize("n_clusters", [1, 2, 17, 40])
+def test_cut_into_so_many_clusters(tree, n_clusters):
+    assert len(set(tree.cut(n_clusters=n_clusters).tolist())) == n_clusters
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"threshold": 0.0, "n_clusters": 2}, ValueError, "one of threshold, n_clusters and"),
+        ({"probability": 1.5}, ValueError, "probability has to lie between 0 and 1"),
+        ({"probability": "half"}, TypeError, "probability has to be a number"),
+        ({"threshold": np.nan}, ValueError, "threshold has to be a number"),
+        ({"n_clusters": 41}, ValueError, "n_clusters=41 is more than the number of rows"),
+    ],
+)
+def test_cuts_that_are_refused(tree, options, error, message):
+    with pytest.raises(error, match=message):
+        tree.cut(**options)
+
+
+def test_to_scipy(tree):
+    with pytest.warns(UserWarning, match="inversions"):
+        Z = tree.to_scipy()
+    assert is_valid_linkage(Z)
+    for level in np.unique(tree.levels)[:-1]:
+        labels = fcluster(Z, level - tree.heights.min(), "distance")
+        above = np.nextafter(level, np.inf)
+        assert len(set(labels)) == len(set(tree.cut(threshold=above).tolist()))
+
+
+def test_repr_and_pickle(tree):
+    assert "40 leaves" in repr(tree)
+    assert "log evidence" in repr(tree)
+    restored = pickle.loads(pickle.dumps(tree))
+    np.testing.assert_array_equal(restored.log_trees, tree.log_trees)
+    np.testing.assert_array_equal(restored.cut(), tree.cut())
