@@ -36,7 +36,7 @@ QUICK = (
     r"^memory\.Ward\.\w+\(10{4,5}\)",
     r"^memory\.Families\..*'(spherical_gaussian|gaussian|poisson)', 3\)",
     r"^startup\.Import\.",
-    r"^audit\..*, 10000\)",
+    r"^audit\.Audit\.track_(exact|violations)\(.*, 10000\)",
     r"^ratios\.WardAgainstPeers\.track_auto\('\w+', 2000, ",
     r"^ratios\.AgainstNeighbours\..*'(spherical_gaussian|poisson)', 2\)",
     r"^ratios\.AgainstOurselves\.",

@@ -25,7 +25,7 @@ class Few:
     """Trees are long, and one run of each is much like another."""
 
     number = 1
-    repeat = (3, 20, 1.0)  # at least three, at most twenty, no new one after a second
+    repeat = (3, 20, 0.5)  # at least three, at most twenty, no new one after half a second
     rounds = 1
     warmup_time = 0.0  # setup has compiled
     timeout = 900.0  # setup may compile
