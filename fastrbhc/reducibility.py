@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # How sure the interval of a sample is.
 _CONFIDENCE = 0.95
+# Up to so many violations a merge, pictures count them on a linear axis.
+_FEW = 10
 
 
 class Worst(NamedTuple):
@@ -205,7 +207,10 @@ class ReducibilityReport:
         -------
         matplotlib.axes.Axes
         """
-        from fastrbhc.plotting._style import axes
+        require("matplotlib", "drawing an audit")
+        from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
+
+        from fastrbhc.plotting._style import axes, tick, tidy
 
         ax = axes(ax, (7.0, 4.0))
         some = np.flatnonzero(self.counts)
@@ -218,12 +223,19 @@ class ReducibilityReport:
         if positive.size:
             ax.set_xscale("log")
             ax.set_xlim(positive.min() / 1.2, positive.max() * 1.2)
+        most = int(self.counts.max(initial=0))
         if some.size:
             ax.figure.colorbar(points, ax=ax, label="largest deficit of d, %")
+        if most > _FEW:
             ax.set_yscale("log")
-            ax.set_ylim(0.7, 1.5 * self.counts.max())
+            ax.set_ylim(0.7, 1.5 * most)
         else:
-            ax.set_ylim(0, 1)
+            ax.set_ylim(0.0, 1.15 * max(most, 1))
+            ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_formatter(FuncFormatter(tick))
+            axis.set_minor_formatter(NullFormatter())
+        tidy(ax, "top", "right")
         ax.set_xlabel("height of the merge")
         ax.set_ylabel("clusters that violate reducibility")
         ax.set_title(

@@ -104,6 +104,23 @@ def test_the_picture(tree):
     plt.close("all")
 
 
+@pytest.mark.parametrize("most", [1, 3, 10, 11, 4_000])
+def test_the_picture_counts_in_whole_numbers(tree, most):
+    import matplotlib.pyplot as plt
+
+    counts = np.zeros_like(tree.audit.counts)
+    counts[-3:] = [1, 1, most]
+    ax = dataclasses.replace(tree.audit, counts=counts).plot()
+    ax.figure.canvas.draw()
+    low, high = ax.get_ylim()
+    ticks = zip(ax.get_yticks(), ax.get_yticklabels(), strict=True)
+    shown = [(tick, text.get_text()) for tick, text in ticks if low <= tick <= high]
+    assert len(shown) >= 2
+    assert all(text == f"{int(tick):,}" for tick, text in shown)
+    assert not any(text.get_text() for text in ax.get_yticklabels(minor=True))
+    plt.close("all")
+
+
 @pytest.mark.parametrize(("violations", "triples"), [(0, 500), (3, 500), (500, 500), (7, 10**6)])
 def test_intervals_of_samples(violations, triples):
     lower, upper = sampled(violations, triples).interval
