@@ -190,6 +190,7 @@ def test_more_columns_than_rows():
     X = np.random.default_rng(11).normal(size=(3, 6))
     X[:, 2] = 1.0
     agree(X, NormalWishart())
+    agree(np.random.default_rng(12).normal(size=(1, 10)), NormalWishart())
 
 
 # Names and refusals

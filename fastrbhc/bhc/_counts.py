@@ -173,7 +173,8 @@ def counts(
         largest = int(2.0 * totals if tabulated else min(totals, _SHORT_TABLES / different.size))
     steps = np.arange(float(largest))
     return Counts(
-        concentrations=np.ascontiguousarray(concentrations, np.float64),
+        # A copy: kernels are compiled anew for what cannot be written to.
+        concentrations=np.array(concentrations, np.float64),
         tables=np.array([log_rising_table(a, steps) for a in different]),
         table_of_column=table_of_column.astype(np.int64),
         by_size=np.zeros(n + 2) if by_size is None else by_size,

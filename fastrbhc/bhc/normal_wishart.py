@@ -113,7 +113,7 @@ class NormalWishart(NamedTuple):
         axes = np.empty((0, 0))
         rows = in_units_of_prior(X, centre, factor, axes)
         if n_features > _FEW_COLUMNS:
-            _, vectors = np.linalg.eigh(np.cov(rows, rowvar=False))
+            _, vectors = np.linalg.eigh(np.cov(rows, rowvar=False, bias=True))
             axes = np.ascontiguousarray(vectors[:, ::-1])  # the widest first
             rows = in_units_of_prior(X, centre, factor, axes)
         prior_mean = in_units_of_prior(mean, centre, factor, axes)[0]
