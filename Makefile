@@ -41,9 +41,11 @@ test: $(VENV)/installed
 test-notebooks: $(VENV)/installed
 	$(PYTEST) -q $(TWO_WORKERS) --nbmake --nbmake-timeout=120 -p no:doctest -o addopts= notebooks
 
-# Executed, and saved with what they print and draw.
+# Executed, and saved with what they print and draw: no times, and no state of sliders.
 notebooks: $(VENV)/installed
-	$(BIN)/jupyter nbconvert --to notebook --execute --inplace notebooks/*.ipynb
+	$(BIN)/jupyter nbconvert --to notebook --execute --inplace \
+		--ExecutePreprocessor.store_widget_state=False --ExecutePreprocessor.record_timing=False \
+		notebooks/*.ipynb
 
 # The guide and the API as HTML in docs/_build/html; a warning is an error.
 docs: $(VENV)/installed
