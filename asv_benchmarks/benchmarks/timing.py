@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable
@@ -13,6 +14,8 @@ import fastrbhc
 
 # Up to so many columns kernels are compiled for that number alone, from 5,000 rows on.
 _FEW_COLUMNS = 8
+# From so many squares of rows times columns on there are several threads, and other kernels.
+_SEVERAL_THREADS = 20_000_000
 
 
 class Compared(NamedTuple):
@@ -43,21 +46,17 @@ def compare(
     return Compared(statistics.median(ratios), statistics.median(own), len(own))
 
 
-def ratio(peer: Callable[[], object], ours: Callable[[], object], repeats: int = 5) -> float:
-    """Median of peer's time over ours, measured in turns."""
-    return statistics.median(_seconds(peer) / _seconds(ours) for _ in range(repeats))
-
-
 def warm_up(X: Any, family: str, **options: Any) -> None:
     """Compile all that a tree of X will need, so that only the work is timed.
 
-    That is, for few columns, kernels for this number of columns and, as long trees are preceded
-    by trees of some of the rows, kernels for any number.
+    That is, kernels for one thread and for several; for few columns kernels for this number of
+    columns and, as long trees are preceded by trees of some of the rows, kernels for any number.
     """
-    few = X.shape[1] <= _FEW_COLUMNS
+    n_features = X.shape[1]
+    few = n_features <= _FEW_COLUMNS
     # Repeated rows are collapsed first: take enough for 6,000 distinct ones to remain.
-    sample = np.unique(X[:: max(1, len(X) // 40_000)], axis=0) if few else X[:300]
-    for size in (300, 6_000) if few else (300,):
+    sample = np.unique(X[:: max(1, len(X) // 40_000)], axis=0) if few else X
+    for size in (300, 6_000 if few else math.isqrt(_SEVERAL_THREADS // n_features) + 2):
         rows = sample[np.linspace(0, len(sample) - 1, min(size, len(sample))).astype(int)]
         fastrbhc.linkage(rows, family, **options)
 
