@@ -186,8 +186,8 @@ class BHC(FittedHTML, ClusterMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_clusters_)
-            n_k p(x | X_k), divided by its sum over the clusters.
+        ndarray of shape (n_samples, k)
+            One column a cluster: n_k p(x | X_k), divided by its sum over the clusters.
         """
         joint = self._log_joint(X)
         shares: NDArray[np.float64] = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))

@@ -39,7 +39,7 @@ class NormalWishart(NamedTuple):
     The precision Λ is drawn from W(ν, Ψ⁻¹) and the mean from N(m, (rΛ)⁻¹). With x̄ the mean of n
     rows, S their scatter about it and Ψₙ = Ψ + S + rn/(r + n)·(x̄ − m)(x̄ − m)ᵀ,
 
-        p(X) = π^(−nd/2) Γ_d((ν + n)/2)/Γ_d(ν/2) |Ψ|^(ν/2) / |Ψₙ|^((ν + n)/2) (r/(r + n))^(d/2).
+        p(X) = π^(−nd/2) Γ_d((ν+n)/2)/Γ_d(ν/2) det(Ψ)^(ν/2)/det(Ψₙ)^((ν+n)/2) (r/(r+n))^(d/2).
 
     Parameters
     ----------

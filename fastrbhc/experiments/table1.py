@@ -51,8 +51,8 @@ def table1(
     dict
         ``trials``, ``seed`` and ``rows``: for "poisson", "multinomial" and "gaussian" the means
         ``exact_mean`` and ``taylor_mean`` of d and its Taylor value, the average of
-        2·|d − d̃|/(d + d̃) as ``relative_error_percent``, ``not_reducible_per_100k``, the standard
-        errors of all four, and in ``paper`` what the paper prints.
+        ``2·|d − d̃|/(d + d̃)`` as ``relative_error_percent``, ``not_reducible_per_100k``, the
+        standard errors of all four, and in ``paper`` what the paper prints.
 
     Examples
     --------
