@@ -119,10 +119,11 @@ def table_of(
 
 
 def _cell(cell: Mapping[str, Any], with_clusters: bool) -> str:
-    text = f"{cell['mean']:.3f} ({cell['std']:.3f})"
+    mean = round(cell["mean"], 3) + 0.0  # an index of -0.0001 is not "-0.000"
+    text = f"{mean:.3f} ({cell['std']:.3f})"
     if with_clusters:
         text += f" k {cell['clusters']['mean']:.1f}"
     if "paper" in cell:
-        mean, deviation = cell["paper"]["mean"], cell["paper"]["std"]
-        text += f" [{mean:.3f}" + ("]" if deviation is None else f" ({deviation:.3f})]")
+        printed, deviation = cell["paper"]["mean"], cell["paper"]["std"]
+        text += f" [{printed:.3f}" + ("]" if deviation is None else f" ({deviation:.3f})]")
     return text
