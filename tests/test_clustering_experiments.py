@@ -364,8 +364,10 @@ def test_the_third_table_as_a_command(tmp_path, capsys, monkeypatch):
     out = capsys.readouterr().out
     rows = json.loads(path.read_text())["rows"]
     assert list(rows) == list(TITLES)
-    assert list(rows["bhc"]) == ["mnist", "caltech101", "caltech101_rows"]
-    assert rows["bhc"]["caltech101_rows"]["paper"] == {"mean": 0.646, "std": None}
+    assert list(rows["ward"]) == ["mnist", "caltech101", "caltech101_rows"]
+    assert list(rows["bhc"]) == ["mnist", "caltech101"]
+    assert rows["ward"]["caltech101_rows"]["paper"] == {"mean": 0.465, "std": None}
+    assert out.splitlines()[8].endswith("–")
     assert rows["bhc"]["caltech101"]["clusters"]["mean"] == 3.0
     assert "[0.637]" in out
     assert cli.main([*arguments, "--caltech", str(tmp_path / "none.npz")]) == 2

@@ -17,11 +17,13 @@ from fastrbhc.experiments._methods import Dataset
 class Source(NamedTuple):
     """Where repeats of a data set come from: ``draw(rng)``; and what the paper prints for it.
 
-    The repeats of data of which there are no others differ by the seed of the methods.
+    The repeats of data of which there are no others differ by the seed of the methods. Methods
+    in ``without`` are not asked.
     """
 
     draw: Callable[[np.random.Generator], Dataset]
     paper: Mapping[str, tuple[float, float | None]] = {}
+    without: tuple[str, ...] = ()
 
 
 def compare(
@@ -38,7 +40,12 @@ def compare(
     Every repeat has random numbers of its own, the same for all methods, so that a longer run
     begins with a shorter one, and a method more changes nothing for the others.
     """
-    cells = [(method, name) for method in methods for name in sources]
+    cells = [
+        (method, name)
+        for method in methods
+        for name, source in sources.items()
+        if method not in source.without
+    ]
     indices: dict[tuple[str, str], list[float]] = {cell: [] for cell in cells}
     clusters: dict[tuple[str, str], list[float]] = {cell: [] for cell in cells}
     # Sums of k-means depend on the number of OpenMP's threads: one leaves no trace.
@@ -52,6 +59,8 @@ def compare(
                 data = source.draw(rng)
                 method_seed = int(rng.integers(2**31))
                 for method, cluster in methods.items():
+                    if method in source.without:
+                        continue
                     labels = cluster(data, method_seed, n_threads)
                     indices[method, name].append(adjusted_rand_score(data.labels, labels))
                     clusters[method, name].append(len(np.unique(labels)))
@@ -64,6 +73,7 @@ def compare(
                 **_paper(sources[name], method),
             }
             for name in sources
+            if (method, name) in indices
         }
         for method in methods
     }
@@ -98,21 +108,22 @@ def table_of(
     }
     first = max(len(title) for title in titles.values()) + 2
     widths = {
-        name: 2 + max(len(head), *(len(cells[method, name]) for method in rows))
+        name: 2 + max(len(head), *(len(cells.get((method, name), "")) for method in rows))
         for name, head in heads.items()
     }
     lines = [" " * first + "".join(f"{head:<{widths[name]}}" for name, head in heads.items())]
     for method in rows:
-        line = f"{titles[method]:<{first}}"
-        lines.append(line + "".join(f"{cells[method, name]:<{widths[name]}}" for name in heads))
+        texts = (f"{cells.get((method, name), '–'):<{widths[name]}}" for name in heads)
+        lines.append(f"{titles[method]:<{first}}" + "".join(texts))
     return [line.rstrip() for line in lines]
 
 
 def _cell(cell: Mapping[str, Any], with_clusters: bool) -> str:
-    text = f"{cell['mean']:.3f} ({cell['std']:.3f})"
+    mean = round(cell["mean"], 3) + 0.0  # an index of -0.0001 is not "-0.000"
+    text = f"{mean:.3f} ({cell['std']:.3f})"
     if with_clusters:
         text += f" k {cell['clusters']['mean']:.1f}"
     if "paper" in cell:
-        mean, deviation = cell["paper"]["mean"], cell["paper"]["std"]
-        text += f" [{mean:.3f}" + ("]" if deviation is None else f" ({deviation:.3f})]")
+        printed, deviation = cell["paper"]["mean"], cell["paper"]["std"]
+        text += f" [{printed:.3f}" + ("]" if deviation is None else f" ({deviation:.3f})]")
     return text

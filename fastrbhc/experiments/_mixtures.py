@@ -3,8 +3,8 @@
 Lee & Choi (2015), section 4.1, "Clustering synthetic data". Parameters are read as those of
 Table 1, see ``_distributions``: one for each cluster. The paper does not say how large clusters
 are. Here their shares are in proportion to whole numbers from 20 to 100, all as likely, as the
-sizes of its first experiment. With clusters of equal size all means but one agree with the paper as
-well, see ``docs/paper-tables.md``.
+sizes of its first experiment. Clusters of equal size lead to nearly the same means, see
+``docs/paper-tables.md``.
 """
 
 from __future__ import annotations
