@@ -37,6 +37,7 @@ QUICK = (
     r"^memory\.Families\..*'(spherical_gaussian|gaussian|poisson)', 3\)",
     r"^startup\.Import\.",
     r"^audit\.Audit\.track_(exact|violations)\(.*, 10000\)",
+    r"^bhc\.Models\.time_tree\('\w+', 1000\)",
     r"^ratios\.WardAgainstPeers\.track_auto\('\w+', 2000, ",
     r"^ratios\.AgainstNeighbours\..*'(spherical_gaussian|poisson)', 2\)",
     r"^ratios\.AgainstOurselves\.",

@@ -12,7 +12,7 @@ from suite import BENCHMARKS, QUICK, QUICK_TO_COMPARE, ROOT, cases, chosen
 
 pytest.importorskip("asv_runner", reason="asv comes with the extra 'bench'")
 
-SUBJECTS = {"linkage", "audit", "thresholds", "cuts", "memory", "startup", "ratios"}
+SUBJECTS = {"linkage", "bhc", "audit", "thresholds", "cuts", "memory", "startup", "ratios"}
 KEYS = ("name", "type", "unit", "params")
 
 

@@ -56,9 +56,8 @@ def search(
     """The complete model and log α; ``build(rows, model, log_alpha)`` makes a tree."""
     complete = model.completed(X)
     complete.check(X.shape[1])
-    names = free_fields(model, complete) if isinstance(hyperparameters, str) else ()
-    if hyperparameters != "evidence":
-        names = ()
+    wanted = isinstance(hyperparameters, str) and hyperparameters == "evidence"
+    names = free_fields(model, complete) if wanted else ()
     fixed_alpha = None if isinstance(alpha, str) else math.log(alpha)
     start = [math.log(getattr(complete, name)) for name in names]
     if fixed_alpha is None:
@@ -86,7 +85,7 @@ def search(
         except ValueError:  # hyperparameters so extreme that nothing is finite
             return _NOTHING
 
-    most, n_free = most_trials(len(start)), len(start)
+    n_free, most = len(start), most_trials(len(start))
     best, least, step = np.array(start), np.inf, 1.0  # a factor of e
     # The simplex may shrink onto one of the steps. While it helps, it starts again, the other way.
     while trials < most:
@@ -106,9 +105,7 @@ def search(
         best, step = found.x, -0.5 * step
         if gained < _DIFFERENCE:
             break
-    chosen_model, log_alpha = proposed(best)
-    chosen_model.check(X.shape[1])
-    return chosen_model, log_alpha
+    return proposed(best)
 
 
 def most_trials(n_free: int) -> int:

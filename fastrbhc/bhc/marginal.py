@@ -32,7 +32,7 @@ def log_marginal_likelihood(X: ArrayLike, model: str | Model) -> float:
     --------
     >>> from fastrbhc.bhc import GammaPoisson, log_marginal_likelihood
     >>> round(log_marginal_likelihood([[2], [3]], GammaPoisson(shape=1.0, rate=1.0)), 6)
-    -4.288878
+    -4.289089
     """
     record = as_model(model)
     rows = check_rows(X, record, min_rows=1)  # type: ignore[arg-type]
