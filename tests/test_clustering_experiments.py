@@ -238,6 +238,22 @@ def test_what_the_second_table_holds(monkeypatch):
     assert table2.table2(repeats=2, seed=3, equal_sizes=True)["rows"] != result["rows"]
 
 
+@pytest.mark.fast
+def test_some_of_the_methods(monkeypatch):
+    """Each finds what it finds among all of them, and the table has the paper's order."""
+    small(monkeypatch, {name: METHODS[name] for name in ("single", "complete", "ward")})
+    rows = table2.table2(repeats=2)["rows"]
+    some = table2.table2(repeats=2, methods=["ward", "single"])
+    assert list(some["rows"]) == ["single", "ward"]
+    assert all(some["rows"][name] == rows[name] for name in some["rows"])
+    assert "complete linkage" not in table2.report(some)
+    with pytest.raises(ValueError, match="methods has to be one of 'single', 'complete', 'ward'"):
+        table2.table2(methods=["wards"])
+    third = table3.table3(repeats=1, methods=["ward"])
+    assert list(third["rows"]) == ["ward"]
+    assert "MNIST" in table3.report(third)
+
+
 def test_the_number_of_threads_leaves_no_trace(monkeypatch):
     small(monkeypatch, {name: METHODS[name] for name in ("ward", "rbhc_greedy")})
     monkeypatch.setattr(table2, "MIXTURES", {"poisson_1k": MIXTURES["poisson_1k"]})

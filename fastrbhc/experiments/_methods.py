@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from fastrbhc.bhc import BHC
 from fastrbhc.dendrogram import Dendrogram, dendrogram_of_merges
 from fastrbhc.estimators import RBHC
 from fastrbhc.linkage import linkage
+from fastrbhc.validation import check_choice
 
 # Rows on which hyperparameters of BHC are searched for: with all of them the search alone would
 # take a quarter of an hour for Table 2.
@@ -107,3 +108,12 @@ TITLES = {
     "rbhc_nnca": "RBHC-nnca",
     "bhc": "BHC",
 }
+
+
+def chosen(methods: Mapping[str, Method], names: Sequence[str] | None) -> Mapping[str, Method]:
+    """The methods of these names, in the order of the tables; by default all."""
+    if names is None:
+        return methods
+    for name in names:
+        check_choice(name, "methods", tuple(methods))
+    return {name: method for name, method in methods.items() if name in names}
