@@ -39,7 +39,7 @@ test: $(VENV)/installed
 
 # The notebooks, executed as they are saved.
 test-notebooks: $(VENV)/installed
-	$(PYTEST) -q $(TWO_WORKERS) --nbmake --nbmake-timeout=120 -p no:doctest -o addopts= notebooks
+	$(PYTEST) -q $(TWO_WORKERS) --nbmake --nbmake-timeout=600 -p no:doctest -o addopts= notebooks
 
 # Executed, and saved with what they print and draw: no times, and no state of sliders.
 notebooks: $(VENV)/installed
