@@ -142,7 +142,7 @@ class Scratch(NamedTuple):
     node_bounds: NDArray[np.float64]  # (64,), their bounds
     group: NDArray[np.int64]  # (GROUP,), slots of queries
     suspects: NDArray[np.int64]  # (GROUP·BLOCK,), pairs of a query and a slot
-    suspect_bounds: NDArray[np.float64]  # (GROUP·BLOCK,), at most their d
+    suspect_bounds: NDArray[np.float32]  # (GROUP·BLOCK,), at most their d
     hits: NDArray[np.int64]  # (…,), slots that a search has found; none unless asked for
     bits: NDArray[np.int64]  # for `_screen`, as are the next two
     tile: NDArray[np.float32]
@@ -308,9 +308,15 @@ def suspects_one_by_one(geometry, clusters, queue, first, last, start, stop, cut
         for c in range(more):
             other = least if c == 0 else 0 if c == least else c
             scratch.suspects[count + c] = (q - first) * BLOCK + scratch.slots[other] - start
-            scratch.suspect_bounds[count + c] = scratch.bounds[other]
+            scratch.suspect_bounds[count + c] = _rounded_down(scratch.bounds[other])
         count += more
     return count
+
+
+@kernel
+def _rounded_down(bound):
+    """In single precision, never above what it was."""
+    return np.float32(min(bound - 1e-6 * abs(bound), 3e38) - 1e-37)
 
 
 def new_scratch(geometry: Any, n_features: int, most_hits: int = 0) -> Scratch:
@@ -331,7 +337,7 @@ def new_scratch(geometry: Any, n_features: int, most_hits: int = 0) -> Scratch:
         node_bounds=np.empty(64),
         group=np.empty(GROUP, np.int64),
         suspects=np.empty(GROUP * BLOCK, np.int64),
-        suspect_bounds=np.empty(GROUP * BLOCK),
+        suspect_bounds=np.empty(GROUP * BLOCK, np.float32),
         hits=np.empty(most_hits, np.int64),
         bits=np.empty((GROUP // FOUR, BLOCK // STRIP), np.int64),
         tile=np.zeros(tile_shape(n_coarse, BLOCK), np.float32),

@@ -46,7 +46,7 @@ def no_work(monkeypatch):
     # fastrbhc.linkage is the function; its module is found among all modules.
     monkeypatch.setattr(sys.modules["fastrbhc.linkage"], "build", worked)
     monkeypatch.setattr(sys.modules["fastrbhc.estimators"], "build", worked)
-    monkeypatch.setattr(sys.modules["fastrbhc.estimators"], "heuristic", worked)
+    monkeypatch.setitem(sys.modules["fastrbhc.thresholds"].FROM_ROWS, "kmeans", worked)
     monkeypatch.setattr(sys.modules["fastrbhc.thresholds"], "heuristic", worked)
     monkeypatch.setattr(sys.modules["fastrbhc.statistics"], "clusters_of_groups", worked)
 
