@@ -315,8 +315,8 @@ def suspects_one_by_one(geometry, clusters, queue, first, last, start, stop, cut
 
 @kernel
 def _rounded_down(bound):
-    """In single precision, never above what it was."""
-    return np.float32(min(bound - 1e-6 * abs(bound), 3e38) - 1e-37)
+    """In single precision, never above what it was, as far as that goes: no d is so negative."""
+    return np.float32(max(min(bound - 1e-6 * abs(bound), 3e38), -3e38) - 1e-37)
 
 
 def new_scratch(geometry: Any, n_features: int, most_hits: int = 0) -> Scratch:
