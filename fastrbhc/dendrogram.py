@@ -100,6 +100,11 @@ class Dendrogram:
         leaves = np.ones(self.n_leaves) if self.leaf_weights is None else self.leaf_weights
         return np.concatenate([leaves, self.weights])
 
+    @property
+    def merge_costs(self) -> NDArray[np.float64]:
+        """What each merge adds to the cost of a clustering, which is its height."""
+        return self.heights
+
     def cut(
         self, threshold: float | None = None, *, n_clusters: int | None = None
     ) -> NDArray[np.int64]:

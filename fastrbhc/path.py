@@ -38,7 +38,8 @@ class ClusteringPath:
         What the clusters cost together. The cost of a cluster c is Σ f({x}) − f(c) over its
         rows x, where f = n·φ(t): for Ward's method the sum of squares about its mean, over 2σ². A
         merge of a and b adds f(a) + f(b) − f(a∪b) = d(a, b) to it, so that the cost is the sum of
-        the heights of all merges made.
+        the heights of all merges made. Of a Bayesian tree, how much less likely the clustering is
+        than that into single rows, in logarithms: the lowest is the most probable one.
 
     Examples
     --------
@@ -156,5 +157,5 @@ def path_of(tree: Dendrogram) -> ClusteringPath:
         thresholds=np.append(levels, tree.threshold)[made],
         n_clusters=tree.n_leaves - made,
         largest=heaviest[made],
-        costs=np.append(0.0, np.cumsum(tree.heights))[made],
+        costs=np.append(0.0, np.cumsum(tree.merge_costs))[made],
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 
+import naive_bhc
 import numpy as np
 import pytest
 from scipy.cluster.hierarchy import fcluster, is_valid_linkage
@@ -105,6 +106,27 @@ def test_cut_into_so_many_clusters(tree, n_clusters):
 def test_cuts_that_are_refused(tree, options, error, message):
     with pytest.raises(error, match=message):
         tree.cut(**options)
+
+
+def test_costs_along_the_path():
+    X = np.array([[3], [4], [9], [40], [38], [90]])
+    model, alpha = GammaPoisson(1.0, 0.1), 0.5
+    tree = fastrbhc.bhc_linkage(X, model, alpha)
+
+    def minus_log_joint(labels):
+        groups = [X[labels == k] for k in range(labels.max() + 1)]
+        log_potentials = (
+            math.log(alpha)
+            + math.lgamma(len(rows))
+            + naive_bhc.log_marginal_likelihood(rows, model)
+            for rows in groups
+        )
+        return -sum(log_potentials)
+
+    path = tree.path()
+    reference = np.array([minus_log_joint(tree.cut(threshold=t)) for t in path.thresholds])
+    assert len(path) > 3
+    np.testing.assert_allclose(path.costs, reference - reference[0], atol=1e-10)
 
 
 def test_to_scipy(tree):

@@ -74,6 +74,17 @@ class BayesianDendrogram(Dendrogram):
         result: NDArray[np.float64] = expit(self.log_odds)
         return result
 
+    @property
+    def merge_costs(self) -> NDArray[np.float64]:
+        """What each merge adds to the cost of a clustering, Σ −log φ(X_c | H) over its clusters c.
+
+        A height compares with all clusterings of the two parts; this with the parts as they are.
+        """
+        # φ(X | H) of a leaf is its φ(X | T), and the height has log φ(X | T) of both parts in it.
+        parts = self.merges - self.n_leaves
+        excess = np.append(self.log_trees - self.log_hypotheses, 0.0)
+        return self.heights - excess[np.maximum(parts, -1)].sum(axis=1)
+
     def cut(
         self,
         threshold: float | None = None,

@@ -214,7 +214,8 @@ def plot_path(path: ClusteringPath, ax: Any = None) -> Any:
     right.stairs(costs, edges, baseline=None, color=HUES[5], linewidth=1.2, linestyle=DASHES)
     right.yaxis.set_major_formatter(FuncFormatter(tick))
     right.set_ylabel("cost within clusters", color=HUES[5])
-    right.set_ylim(bottom=0.0)
+    if (costs >= 0.0).all():
+        right.set_ylim(bottom=0.0)
     for one in (ax, right):
         tidy(one, "top")
     ax.set_title(plural(len(path), "clustering"), loc="left", fontsize="medium", color=INK)
