@@ -132,6 +132,11 @@ def kernel(function: Callable[..., Any]) -> Any:
     return _compiled(function, _OPTIONS)
 
 
+def inlined_kernel(function: Callable[..., Any]) -> Any:
+    """A kernel that becomes part of its callers, for what contracts have in common."""
+    return _compiled(function, {**_OPTIONS, "forceinline": True})
+
+
 def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     compiled = numba.njit(**options)(function)
     if _CACHE_WANTED and not config.DISABLE_JIT:

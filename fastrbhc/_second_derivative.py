@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastrbhc._jit import kernel
-from fastrbhc.separable import divergence
+from fastrbhc.columns import divergence
 
 # The first step that is tried, as a share of the mean, and how often it is doubled or halved.
 _FIRST_STEP, _OCTAVES = 2.0**-5, 100

@@ -28,14 +28,16 @@ these methods, run inside kernels.
     written as q·BLOCK + s to scratch.suspects, with a lower bound in scratch.suspect_bounds.
     ``aim`` is called once a group, before any run.
 ``tile_values(geometry, clusters, i, start, cutoff, scratch)``
-    Fills scratch.bounds[:TILE] with d from slot i to the slots of the tile that begins at start,
-    where d ≤ cutoff, and with anything above the cutoff, or NaN, where it is not.
+    Returns which slots of the tile that begins at start have d ≤ cutoff from slot i, as bits, and
+    writes those d to their places in scratch.bounds[:TILE]; elsewhere anything may stand.
 ``box_bound(geometry, clusters, i, boxes, node, cutoff)``
     At most what ``dissimilarity`` returns for slot i and any cluster in the box of that node, or
     anything above the cutoff where that would be above it:
     its mean within the low and high of each column, its weight at least the smallest one,
-    its extents (see below) within their low and high. A box has these numbers in this order.
-    NaN for an empty box, whose weight is infinite.
+    its extents (see below) within their low and high. A box has these numbers in this order;
+    those of node 8g + s are boxes[g, :, s]. NaN for an empty box, whose weight is infinite.
+``box_bounds(geometry, clusters, i, boxes, group, cutoff, scratch)``
+    The same for such bounds of the eight nodes of a group.
 ``merge(geometry, clusters, i, j, scratch)``
     Puts the union into slot i and frees slot j.
 
@@ -69,7 +71,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._double_double import weighted_mean
-from fastrbhc._jit import contract, inlined_contract, kernel, length
+from fastrbhc._eight import EIGHT, at_most, load, lowest
+from fastrbhc._jit import contract, inlined_contract, inlined_kernel, kernel, length
 from fastrbhc._screen import FOUR, STRIP, aims_shape, tile_shape
 
 # Covers the rounding of a bound and of the value it bounds, for millions of columns;
@@ -78,7 +81,7 @@ ROUNDING = 1.0 - 1e-9
 
 
 # Slots come in tiles of this many; a tile is a leaf of the kd-tree.
-TILE = 8
+TILE = EIGHT
 
 # Slots after those of the points, at most, for an agglomerator to put clusters aside.
 SPARE = 512
@@ -138,8 +141,8 @@ class Scratch(NamedTuple):
     matrix: NDArray[np.float64]
     lanes: NDArray[np.float64]
     slots: NDArray[np.int64]  # (BLOCK,), candidates
-    nodes: NDArray[np.int64]  # (64,), nodes of a tree that are yet to be visited
-    node_bounds: NDArray[np.float64]  # (64,), their bounds
+    nodes: NDArray[np.int64]  # (128,), nodes of a tree that are yet to be visited
+    node_bounds: NDArray[np.float64]  # (128,), their bounds
     group: NDArray[np.int64]  # (GROUP,), slots of queries
     suspects: NDArray[np.int64]  # (GROUP·BLOCK,), pairs of a query and a slot
     suspect_bounds: NDArray[np.float32]  # (GROUP·BLOCK,), at most their d
@@ -182,6 +185,11 @@ def extent(geometry, clusters, i, e):
 @inlined_contract
 def box_bound(geometry, clusters, i, boxes, node, cutoff):
     """Lower bound of d from slot i to whatever a box holds; see the module's documentation."""
+
+
+@inlined_contract
+def box_bounds(geometry, clusters, i, boxes, group, cutoff, scratch):
+    """The same for the boxes of a group of eight nodes; see the module's documentation."""
 
 
 @contract
@@ -273,6 +281,30 @@ def copy_slot(clusters, source, target):
         clusters.outlines[k, target] = clusters.outlines[k, source]
 
 
+@inlined_kernel
+def box_bounds_one_by_one(geometry, clusters, i, boxes, group, cutoff, scratch):
+    """The bounds of eight boxes for geometries that have them one at a time."""
+    for s in range(EIGHT):
+        scratch.bounds[s] = box_bound(geometry, clusters, i, boxes, EIGHT * group + s, cutoff)
+    return at_most(load(scratch.bounds, (0,)), cutoff)
+
+
+@inlined_kernel
+def values_of_near(geometry, clusters, i, start, cutoff, near, scratch):
+    """The values of a tile where its bounds, as bits, are near; which values are, as bits."""
+    left = near
+    while left:
+        s = lowest(left)
+        left &= left - 1
+        value = np.nan
+        if start + s != i:
+            value = dissimilarity(geometry, clusters, i, start + s, cutoff, scratch)
+        scratch.bounds[s] = value
+        if not value <= cutoff:
+            near -= 1 << s
+    return near
+
+
 @kernel
 def candidates_by_bounds(geometry, clusters, i, start, stop, cutoff, scratch):
     """The candidates of geometries that have nothing quicker than their bounds."""
@@ -333,8 +365,8 @@ def new_scratch(geometry: Any, n_features: int, most_hits: int = 0) -> Scratch:
         matrix=np.empty(sizes.matrix),
         lanes=np.empty(sizes.lanes),
         slots=np.empty(BLOCK, np.int64),
-        nodes=np.empty(64, np.int64),
-        node_bounds=np.empty(64),
+        nodes=np.empty(128, np.int64),
+        node_bounds=np.empty(128),
         group=np.empty(GROUP, np.int64),
         suspects=np.empty(GROUP * BLOCK, np.int64),
         suspect_bounds=np.empty(GROUP * BLOCK, np.float32),

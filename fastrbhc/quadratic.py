@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from fastrbhc._coarse import coarse_distances, coarse_scale, merge_means, with_centred_coarse
+from fastrbhc._eight import EIGHT, at_most, larger, load, spread, store
 from fastrbhc._jit import kernel
 from fastrbhc._screen import FOUR, STRIP, fill_tile, screen, set_limit, take_aim
 from fastrbhc.geometry import (
     BLOCK,
     ROUNDING,
-    TILE,
     Clusters,
     Sizes,
     candidates,
@@ -102,16 +102,17 @@ class Quadratic(NamedTuple):
         return count
 
     def tile_values(geometry, clusters, i, start, cutoff, scratch):
-        n_features = n_columns(clusters)
-        weight = clusters.weights[i]
-        for s in range(start, start + TILE):
-            total = 0.0
-            for k in range(n_features):
-                step = difference(clusters, i, s, k)
-                total += step * step
-            other = clusters.weights[s]
-            share = weight * other / (weight + other)
-            scratch.bounds[s - start] = total * share * geometry.half_curvature
+        # As in ``dissimilarity``, operation for operation.
+        means, residuals = clusters.means, clusters.residuals
+        total = spread(0.0)
+        for k in range(n_columns(clusters)):
+            leading = load(means, (k, start)) - means[k, i]
+            step = leading + (load(residuals, (k, start)) - residuals[k, i])
+            total = total + step * step
+        w0, w1 = clusters.weights[i], load(clusters.weights, (start,))
+        values = total * (w0 * w1 / (w0 + w1)) * geometry.half_curvature
+        store(scratch.bounds, values)
+        return at_most(values, cutoff)
 
     def n_extents(geometry):
         return 0
@@ -120,16 +121,31 @@ class Quadratic(NamedTuple):
         return 0.0
 
     def box_bound(geometry, clusters, i, boxes, node, cutoff):
-        n_features = n_columns(clusters)
+        n_features, group, lane = n_columns(clusters), node // EIGHT, node % EIGHT
         total = 0.0
         for k in range(n_features):
             mean = clusters.means[k, i]
-            gap = max(max(boxes[node, 2 * k] - mean, mean - boxes[node, 2 * k + 1]), 0.0)
+            low, high = boxes[group, 2 * k, lane], boxes[group, 2 * k + 1, lane]
+            gap = max(max(low - mean, mean - high), 0.0)
             total += gap * gap
-        w0, w1 = clusters.weights[i], boxes[node, 2 * n_features]
+        w0, w1 = clusters.weights[i], boxes[group, 2 * n_features, lane]
         if w1 == np.inf:
             return np.nan
         return total * (w0 * w1 / (w0 + w1)) * (geometry.half_curvature * ROUNDING)
+
+    def box_bounds(geometry, clusters, i, boxes, group, cutoff, scratch):
+        n_features = n_columns(clusters)
+        total = spread(0.0)
+        for k in range(n_features):
+            mean = clusters.means[k, i]
+            low, high = load(boxes, (group, 2 * k, 0)), load(boxes, (group, 2 * k + 1, 0))
+            gap = larger(larger(low - mean, mean - high), 0.0)
+            total = total + gap * gap
+        # An infinite weight makes this NaN.
+        w0, w1 = clusters.weights[i], load(boxes, (group, 2 * n_features, 0))
+        bounds = total * (w0 * w1 / (w0 + w1)) * (geometry.half_curvature * ROUNDING)
+        store(scratch.bounds, bounds)
+        return at_most(bounds, cutoff)
 
     def pull_bounds(geometry, clusters, a, b, start, stop, cutoff, scratch):
         n_a, n_b = clusters.weights[a], clusters.weights[b]

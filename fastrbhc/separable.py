@@ -1,22 +1,6 @@
 """The geometry of families that sum one function of one variable over the columns.
 
-One column of d, at the values y₀ and y₁ with the shares s₀ = n₀/n and s₁ = n₁/n, is
-
-    n·(s₀·B(y₀, m) + s₁·B(y₁, m)),        m = s₀y₀ + s₁y₁.
-
-**The bound of a column.** B(y₀, m) is the integral of φ″(x)·(x − y₀) from y₀ to m: the mean of φ″
-under a weight that is a triangle of area (m − y₀)²/2 with its centroid at c₀ = (y₀ + 2m)/3. If φ″
-is convex, its mean is at least its value at the mean (Jensen): B(y₀, m) ≥ (m − y₀)²·φ″(c₀)/2. The
-same for y₁. With m − y₀ = s₁·step and V = 1/φ″, the variance function of the exponential family,
-
-    d ≥ n·s₀s₁/2 · step²·(s₁/V(c₀) + s₀/V(c₁)) = n·s₀s₁/2 · step²·(s₁V(c₁) + s₀V(c₀))/(V(c₀)V(c₁)):
-
-one division and no logarithm. Any V that is larger than 1/φ″ is as good for a bound.
-
-**In single precision.** Scans look at coarse values first, the smoothed means between `_LOW` and
-`_HIGH`. To move both values into an interval brings them nearer along the line on which they lie,
-and d grows along every ray, so this never raises d. The columns that tell points apart best come
-first, and a block of slots is given up when all its sums are past what the cutoff allows.
+See `columns` for one column of d and its bounds, and `_coarse_columns` for scans of many columns.
 """
 
 from __future__ import annotations
@@ -27,78 +11,45 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._jit import fused_kernel, kernel, open_contract
+from fastrbhc._coarse_columns import HIGH, LOW, coarse_bounds, coarse_candidates
+from fastrbhc._eight import (
+    EIGHT,
+    at_most,
+    larger,
+    load,
+    smaller,
+    spread,
+    store,
+    takes_eight,
+)
+from fastrbhc._jit import inlined_kernel, kernel
+from fastrbhc.columns import (
+    divergence,
+    pair_bound,
+    second_derivative,
+    unknown_variance,
+    variance_function,
+)
 from fastrbhc.geometry import (
     ROUNDING,
     TILE,
     Clusters,
     Sizes,
+    box_bounds_one_by_one,
     candidates_by_bounds,
     difference,
-    dissimilarity,
     merge_exact_means,
     n_columns,
     suspects_one_by_one,
+    values_of_near,
 )
 from fastrbhc.quadratic import Quadratic
 
-# Coarse values lie between these, so that products of six of them keep all their digits.
-_LOW, _HIGH = 2.0**-20, 2.0**30
+# Weights of boxes and slots that hold anything are at most this.
+_FINITE = 1.7e308
 
-# Slots and columns that are looked at together, before it is asked whether any slot is left.
-_LANES, _CHUNK = 64, 32
-
-# Added to products of variances, which may underflow: a larger denominator is a lower bound.
-_TINY = 1e-300
-_COARSE_TINY = np.float32(1e-37)
-_THIRD = np.float32(1.0 / 3.0)
-
-
-@open_contract
-def divergence(family, value, mean, step):
-    """Bregman divergence of one column, a method of every separable family."""
-
-
-@open_contract
-def divergence_bound(family, value, mean, step):
-    """A quick lower bound of the divergence, a method of every separable family."""
-
-
-@open_contract
-def variance_function(family, mean):
-    """At least 1/φ″, a method of every separable family; infinite if it is not known."""
-
-
-@open_contract
-def second_derivative(family, mean):
-    """φ″ of one column, a method of every separable family."""
-
-
-@open_contract
-def pair_bound(family, value0, value1, step, share0, share1):
-    """At most share0·B(value0, m) + share1·B(value1, m), a method that families are given."""
-
-
-def unknown_variance(family, mean):
-    """The variance of families that do not tell."""
-    return np.inf
-
-
-def pair_bound_by_divergences(family, value0, value1, step, share0, share1):
-    """The pair_bound of families that do not know their variance."""
-    mean = share0 * value0 + share1 * value1
-    bound0 = divergence_bound(family, value0, mean, -share1 * step)
-    bound1 = divergence_bound(family, value1, mean, share0 * step)
-    return share0 * bound0 + share1 * bound1
-
-
-def pair_bound_by_variance(family, value0, value1, step, share0, share1):
-    """The pair_bound of families that do: see the top of this module."""
-    twice = 2.0 * (share0 * value0 + share1 * value1)
-    variance0 = variance_function(family, (value0 + twice) * (1.0 / 3.0))
-    variance1 = variance_function(family, (value1 + twice) * (1.0 / 3.0))
-    ratio = (share1 * variance1 + share0 * variance0) / (variance0 * variance1 + _TINY)
-    return 0.5 * (share0 * step) * (share1 * step) * ratio
+# Of families that users have declared: whether their variance function takes eight numbers.
+_TAKES_EIGHT: dict[Any, bool] = {}
 
 
 class Separable(NamedTuple):
@@ -139,13 +90,13 @@ class Separable(NamedTuple):
 
     def lower_bounds(geometry, clusters, i, start, stop, scratch):
         if clusters.coarse.shape[0]:
-            _coarse_bounds(geometry, clusters, i, start, stop, scratch)
+            coarse_bounds(geometry.family, clusters, i, start, stop, scratch)
         else:
             _exact_bounds(geometry, clusters, i, start, stop, scratch)
 
     def candidates(geometry, clusters, i, start, stop, cutoff, scratch):
         if clusters.coarse.shape[0]:
-            return _coarse_candidates(geometry, clusters, i, start, stop, cutoff, scratch)
+            return coarse_candidates(geometry.family, clusters, i, start, stop, cutoff, scratch)
         return candidates_by_bounds(geometry, clusters, i, start, stop, cutoff, scratch)
 
     def aim(geometry, clusters, queue, first, last, scratch):
@@ -158,18 +109,10 @@ class Separable(NamedTuple):
 
     def tile_values(geometry, clusters, i, start, cutoff, scratch):
         if clusters.coarse.shape[0]:
-            count = _coarse_candidates(geometry, clusters, i, start, start + TILE, cutoff, scratch)
-            scratch.bounds[:TILE] = np.nan
-            for c in range(count):
-                j = scratch.slots[c]
-                value = dissimilarity(geometry, clusters, i, j, cutoff, scratch)
-                scratch.bounds[j - start] = value
-            return
-        _exact_bounds(geometry, clusters, i, start, start + TILE, scratch)
-        for s in range(TILE):
-            if scratch.bounds[s] <= cutoff:
-                value = dissimilarity(geometry, clusters, i, start + s, cutoff, scratch)
-                scratch.bounds[s] = value
+            near = _coarse_near(geometry, clusters, i, start, cutoff, scratch)
+        else:
+            near = _near(geometry, clusters, i, start, cutoff, scratch)
+        return values_of_near(geometry, clusters, i, start, cutoff, near, scratch)
 
     def n_extents(geometry):
         return 0
@@ -181,20 +124,35 @@ class Separable(NamedTuple):
         # d grows with either weight and along every ray from the mean of slot i, column by
         # column: its minimum over the box is at that mean, clamped into the box.
         family, scale, offset = geometry.family, geometry.scale, geometry.offset
-        n_features = n_columns(clusters)
-        w0, w1 = clusters.weights[i], boxes[node, 2 * n_features]
+        n_features, group, lane = n_columns(clusters), node // EIGHT, node % EIGHT
+        w0, w1 = clusters.weights[i], boxes[group, 2 * n_features, lane]
         if w1 == np.inf:
             return np.nan
         share0, share1 = w0 / (w0 + w1), w1 / (w0 + w1)
         total = 0.0
         for k in range(n_features):
             mean0 = clusters.means[k, i]
-            mean1 = min(max(mean0, boxes[node, 2 * k]), boxes[node, 2 * k + 1])
+            mean1 = min(max(mean0, boxes[group, 2 * k, lane]), boxes[group, 2 * k + 1, lane])
             if mean1 != mean0:
                 value0, value1 = scale * mean0 + offset, scale * mean1 + offset
                 step = scale * (mean1 - mean0)
                 total += pair_bound(family, value0, value1, step, share0, share1)
         return total * ((w0 + w1) * ROUNDING)
+
+    def box_bounds(geometry, clusters, i, boxes, group, cutoff, scratch):
+        family, scale, offset = geometry.family, geometry.scale, geometry.offset
+        n_features = n_columns(clusters)
+        w0, w1 = clusters.weights[i], load(boxes, (group, 2 * n_features, 0))
+        share0, share1 = w0 / (w0 + w1), w1 / (w0 + w1)
+        total = spread(0.0)
+        for k in range(n_features):
+            mean0 = clusters.means[k, i]
+            mean1 = larger(load(boxes, (group, 2 * k, 0)), mean0)
+            mean1 = smaller(mean1, load(boxes, (group, 2 * k + 1, 0)))
+            value0, value1 = scale * mean0 + offset, scale * mean1 + offset
+            step = scale * (mean1 - mean0)
+            total = total + pair_bound(family, value0, value1, step, share0, share1)
+        return _store_bounds(total, w0, w1, cutoff, scratch)
 
     def pull_bounds(geometry, clusters, a, b, start, stop, cutoff, scratch):
         bounds, others = scratch.bounds, scratch.pulls
@@ -208,7 +166,7 @@ class Separable(NamedTuple):
                 bounds[s] = bounds[s] if bounds[s] > others[s] else others[s]
 
     def box_pull_bound(geometry, clusters, a, b, boxes, node, heaviest, cutoff, scratch):
-        if boxes[node, 2 * n_columns(clusters)] == np.inf:
+        if boxes[node // EIGHT, 2 * n_columns(clusters), node % EIGHT] == np.inf:
             return np.nan
         bound = _box_pulled_towards(geometry, clusters, a, b, boxes, node, heaviest)
         if bound > cutoff:
@@ -219,7 +177,7 @@ class Separable(NamedTuple):
         merge_exact_means(clusters, i, j)
         for row in range(clusters.coarse.shape[0]):
             value = geometry.scale * clusters.means[clusters.order[row], i] + geometry.offset
-            clusters.coarse[row, i] = min(max(value, _LOW), _HIGH)
+            clusters.coarse[row, i] = min(max(value, LOW), HIGH)
 
     def refresh(geometry, clusters, i, scratch):
         return
@@ -229,7 +187,7 @@ class Separable(NamedTuple):
         telling, hidden, relative = np.zeros(n_features), 0.0, 0.0
         for k in range(n_features):
             values = self._values(clusters, k)
-            coarse = np.clip(values, _LOW, _HIGH)
+            coarse = np.clip(values, LOW, HIGH)
             telling[k] = self._telling(coarse)
             hidden += self._telling(values) - telling[k]
             lowest, highest = np.fmin.reduce(coarse), np.fmax.reduce(coarse)
@@ -241,7 +199,7 @@ class Separable(NamedTuple):
             return clusters._replace(coarse=clusters.coarse[:0])
         clusters.order[:] = np.argsort(-telling, kind="stable")
         for row, k in enumerate(clusters.order):
-            clusters.coarse[row] = np.clip(self._values(clusters, k), _LOW, _HIGH)
+            clusters.coarse[row] = np.clip(self._values(clusters, k), LOW, HIGH)
         clusters.slack[0] = 2.0**-43 * relative
         return clusters
 
@@ -260,13 +218,75 @@ class Separable(NamedTuple):
         return Sizes(coarse=coarse, by_cluster=coarse)
 
 
+class SeparableOneByOne(Separable):
+    """The same for families whose bounds are not for eight numbers at a time."""
+
+    def tile_values(geometry, clusters, i, start, cutoff, scratch):
+        if clusters.coarse.shape[0]:
+            near = _coarse_near(geometry, clusters, i, start, cutoff, scratch)
+        else:
+            _exact_bounds(geometry, clusters, i, start, start + TILE, scratch)
+            near = at_most(load(scratch.bounds, (0,)), cutoff)
+        return values_of_near(geometry, clusters, i, start, cutoff, near, scratch)
+
+    def box_bounds(geometry, clusters, i, boxes, group, cutoff, scratch):
+        return box_bounds_one_by_one(geometry, clusters, i, boxes, group, cutoff, scratch)
+
+
 def separable_geometry(family: Any, n_features: int) -> Quadratic | Separable:
     """The geometry that every separable family gets."""
     scale, offset = family.smoothing_map(n_features)
     if family.quadratic:
         # φ″/2 is the divergence of a unit step, wherever it starts.
         return Quadratic(divergence(family, 1.0, 0.0, 1.0) * scale * scale)
-    return Separable(family, float(scale), float(offset))
+    kind = Separable if _variance_takes_eight(family) else SeparableOneByOne
+    return kind(family, float(scale), float(offset))
+
+
+def _variance_takes_eight(family: Any) -> bool:
+    cls: Any = type(family)
+    if cls.variance_function is unknown_variance:
+        return False
+    if cls.__module__.startswith("fastrbhc.families."):
+        return True  # to ask takes a tenth of a second
+    if cls not in _TAKES_EIGHT:
+        _TAKES_EIGHT[cls] = takes_eight(cls.variance_function, family)
+    return _TAKES_EIGHT[cls]
+
+
+@inlined_kernel
+def _near(geometry, clusters, i, start, cutoff, scratch):
+    """Which slots of a tile have bounds of at most the cutoff, as bits."""
+    family, scale, offset = geometry.family, geometry.scale, geometry.offset
+    means, residuals = clusters.means, clusters.residuals
+    w0, w1 = clusters.weights[i], load(clusters.weights, (start,))
+    share0, share1 = w0 / (w0 + w1), w1 / (w0 + w1)
+    total = spread(0.0)
+    for k in range(n_columns(clusters)):
+        mean0, mean1 = means[k, i], load(means, (k, start))
+        step = scale * ((mean1 - mean0) + (load(residuals, (k, start)) - residuals[k, i]))
+        value0, value1 = scale * mean0 + offset, scale * mean1 + offset
+        total = total + pair_bound(family, value0, value1, step, share0, share1)
+    return _store_bounds(total, w0, w1, cutoff, scratch)
+
+
+@kernel
+def _coarse_near(geometry, clusters, i, start, cutoff, scratch):
+    """The same from coarse means."""
+    near = 0
+    count = coarse_candidates(geometry.family, clusters, i, start, start + TILE, cutoff, scratch)
+    for c in range(count):
+        near |= 1 << (scratch.slots[c] - start)
+    return near
+
+
+@inlined_kernel
+def _store_bounds(total, w0, w1, cutoff, scratch):
+    """Write eight bounds; which of them are at most the cutoff, as bits, free ones left out."""
+    # Not a number, as where a variance overflows, becomes 0, which is a bound too.
+    bounds = larger(total * ((w0 + w1) * ROUNDING), 0.0)
+    store(scratch.bounds, bounds)
+    return at_most(bounds, cutoff) & at_most(w1, _FINITE)
 
 
 @kernel
@@ -323,18 +343,20 @@ def _box_pulled_towards(geometry, clusters, a, b, boxes, node, heaviest):
     d is smallest at the mean of b clamped into it, with the least weight that a∪x may have.
     """
     family, scale, offset = geometry.family, geometry.scale, geometry.offset
-    n_features = n_columns(clusters)
-    n_a, n_b, lightest = clusters.weights[a], clusters.weights[b], boxes[node, 2 * n_features]
+    n_features, group, lane = n_columns(clusters), node // EIGHT, node % EIGHT
+    n_a, n_b = clusters.weights[a], clusters.weights[b]
+    lightest = boxes[group, 2 * n_features, lane]
     least, most = lightest / (n_a + lightest), heaviest / (n_a + heaviest)
     weight = n_a + lightest + n_b
     share_b, total = n_b / weight, 0.0
     for k in range(n_features):
         mean_a, mean_b = clusters.means[k, a], clusters.means[k, b]
-        low, high = boxes[node, 2 * k] - mean_a, boxes[node, 2 * k + 1] - mean_a
+        lowest, highest = boxes[group, 2 * k, lane], boxes[group, 2 * k + 1, lane]
+        low, high = lowest - mean_a, highest - mean_a
         low = mean_a + low * (most if low < 0.0 else least)
         high = mean_a + high * (most if high > 0.0 else least)
         mean = min(max(mean_b, low), high)
-        size = abs(mean_a) + max(abs(boxes[node, 2 * k]), abs(boxes[node, 2 * k + 1]))
+        size = abs(mean_a) + max(abs(lowest), abs(highest))
         value, value_b = scale * mean + offset, scale * mean_b + offset
         step = _surely(scale * (mean_b - mean), scale * size, value_b)
         total += pair_bound(family, value, value_b, step, 1.0 - share_b, share_b)
@@ -345,134 +367,3 @@ def _box_pulled_towards(geometry, clusters, a, b, boxes, node, heaviest):
 def _surely(step, size, value):
     """A step that rounding has not made longer, from the size of what it is a difference of."""
     return math.copysign(max(abs(step) - 2e-15 * (size + abs(value)), 0.0), step)
-
-
-@kernel
-def _coarse_bounds(geometry, clusters, i, start, stop, scratch):
-    """The lower bounds from the coarse means."""
-    size, n_features = stop - start, clusters.coarse.shape[0]
-    bounds, sums = scratch.bounds, scratch.coarse
-    shares, others = scratch.coarse_shares[0], scratch.coarse_shares[1]
-    factor, slack = _worth(clusters)
-    _begin(clusters.weights[i], clusters.weights[start:stop], shares, others, sums)
-    _add_terms(
-        geometry.family, clusters.coarse, i, start, 0, size, 0, n_features, shares, others, sums
-    )
-    weight, weights = clusters.weights[i], clusters.weights[start:stop]
-    for s in range(size):
-        harmonic = weight * weights[s] / (weight + weights[s])
-        bounds[s] = (sums[s] * factor - slack) * harmonic
-
-
-@kernel
-def _coarse_candidates(geometry, clusters, i, start, stop, cutoff, scratch):
-    """The slots whose bounds from coarse means are at most the cutoff."""
-    n_features = clusters.coarse.shape[0]
-    sums, limits = scratch.coarse, scratch.coarse_shares[2]
-    shares, others = scratch.coarse_shares[0], scratch.coarse_shares[1]
-    factor, slack = _worth(clusters)
-    weight, weights = clusters.weights[i], clusters.weights[start:stop]
-    _begin(weight, weights, shares, others, sums)
-    for s in range(stop - start):
-        # (sum·factor − slack)·n₀n₁/n ≤ cutoff, rounded up.
-        limit = (cutoff * (weight + weights[s]) / (weight * weights[s]) + slack) / factor
-        limits[s] = min(limit * (1.0 + 1e-6), 1e38)
-    count = 0
-    for first in range(0, stop - start, _LANES):
-        last = min(first + _LANES, stop - start)
-        found = np.int64(1)
-        for column in range(0, n_features, _CHUNK):
-            end = min(column + _CHUNK, n_features)
-            _add_terms(
-                geometry.family,
-                clusters.coarse,
-                i,
-                start,
-                first,
-                last,
-                column,
-                end,
-                shares,
-                others,
-                sums,
-            )
-            found = np.int64(0)
-            for s in range(first, last):
-                found |= np.int64(sums[s] <= limits[s])
-            if not found:
-                break
-        if found:
-            for s in range(first, last):
-                if sums[s] <= limits[s]:
-                    harmonic = weight * weights[s] / (weight + weights[s])
-                    scratch.slots[count] = start + s
-                    scratch.bounds[count] = (sums[s] * factor - slack) * harmonic
-                    count += 1
-    return count
-
-
-@kernel
-def _begin(weight, weights, shares, others, sums):
-    """Two thirds of the shares, as `_term` wants them, and sums of nothing."""
-    for s in range(weights.size):
-        total = weight + weights[s]
-        share, other = weight / total, weights[s] / total
-        # Of digits that underflow would spoil, better none: a lower bound.
-        shares[s] = share * (2.0 / 3.0) if not share < 1e-30 else 0.0
-        others[s] = other * (2.0 / 3.0) if not other < 1e-30 else 0.0
-        sums[s] = 0.0
-
-
-@kernel
-def _worth(clusters):
-    """(factor, slack) such that (factor·sum − slack)·n₀n₁/n is at most d.
-
-    Coarse values are within 2⁻²⁴ of themselves, so the coarse step is within e = 2⁻²⁴(y₀ + y₁) of
-    the true one, and a² ≥ (1−θ)ã² − e²/θ for every θ in (0, 1). If one value is more than twice the
-    other, e is within 2⁻²² of the step: θ pays. If not, c₀ and c₁ are at least (y₀ + y₁)/3, and
-    e²/V(c) ≤ 9·2⁻⁴⁸·c²/V(c), where c²/V(c) is largest at an end of the column's range. The sum of
-    those over the columns is the slack; it is taken threefold, for V that rounding made
-    smaller. θ also pays for the rounding of V, by 2⁻²⁰ at most, and of the sum of d terms.
-    """
-    theta = 1e-3 + clusters.coarse.shape[0] * 2.0**-23
-    return 0.75 * (1.0 - theta) * ROUNDING, clusters.slack[0] / theta
-
-
-@fused_kernel
-def _add_terms(family, coarse, i, start, first, last, column, end, shares, others, sums):
-    """Add the terms of some columns to the sums of the slots from start + first on."""
-    size = last - first
-    u, v, total = shares[first:last], others[first:last], sums[first:last]
-    left, right = start + first, start + last
-    whole = end - (end - column) % 4
-    # Four columns at a time, for less traffic on the sums.
-    for k in range(column, whole, 4):
-        value0, value1, value2, value3 = (
-            coarse[k, i],
-            coarse[k + 1, i],
-            coarse[k + 2, i],
-            coarse[k + 3, i],
-        )
-        values0, values1 = coarse[k, left:right], coarse[k + 1, left:right]
-        values2, values3 = coarse[k + 2, left:right], coarse[k + 3, left:right]
-        for s in range(size):
-            term0 = _term(family, value0, values0[s], u[s], v[s])
-            term1 = _term(family, value1, values1[s], u[s], v[s])
-            term2 = _term(family, value2, values2[s], u[s], v[s])
-            term3 = _term(family, value3, values3[s], u[s], v[s])
-            total[s] += (term0 + term1) + (term2 + term3)
-    for k in range(whole, end):
-        value, values = coarse[k, i], coarse[k, left:right]
-        for s in range(size):
-            total[s] += _term(family, value, values[s], u[s], v[s])
-
-
-@fused_kernel
-def _term(family, value0, value1, share0, share1):
-    """Two thirds of step²·(s₁/V(c₀) + s₀/V(c₁)), from two thirds of the shares."""
-    mean = share0 * value0 + share1 * value1
-    variance0 = variance_function(family, value0 * _THIRD + mean)
-    variance1 = variance_function(family, value1 * _THIRD + mean)
-    step = value1 - value0
-    ratio = share1 * variance1 + share0 * variance0
-    return step * step * ratio / (variance0 * variance1 + _COARSE_TINY)

@@ -16,9 +16,14 @@ settings.register_profile("compiled", max_examples=25, **_COMMON)
 settings.register_profile("interpreted", max_examples=4, **_COMMON)
 settings.register_profile("thorough", max_examples=500, **_COMMON)
 
+# Whether kernels run as plain Python.
 _INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 settings.load_profile("interpreted" if _INTERPRETED else "compiled")
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "fast: small enough to run with NUMBA_DISABLE_JIT=1")
+    if _INTERPRETED:
+        # Empty boxes are infinite, free slots NaN; compiled code does not warn of them either.
+        ignored = "ignore:(invalid value|overflow|divide by zero) encountered:RuntimeWarning"
+        config.addinivalue_line("filterwarnings", ignored)

@@ -73,7 +73,12 @@ def test_counts_of_a_triple_loop(family, algorithm, neighbors):
 
 
 @pytest.mark.parametrize(
-    ("family", "seeds"), [("multinomial", (40, 49)), ("bernoulli", (13, 16, 18, 22))]
+    ("family", "seeds"),
+    [
+        (family, seeds)
+        for family, seeds in [("multinomial", (40, 49)), ("bernoulli", (13, 16, 18, 22))]
+        if family in FAMILIES
+    ],
 )
 def test_violations_of_shares(family, seeds):
     """Shares near 0 and 1 with weights of all sizes; each of these seeds has a violation."""
@@ -136,7 +141,7 @@ def test_threads_and_backends_leave_no_trace(monkeypatch, family, neighbors):
         assert family == "poisson" or reference.violations > 0
 
 
-@pytest.mark.parametrize("family", ["gaussian", "multinomial"])
+@pytest.mark.parametrize("family", ["gaussian", "poisson"])
 def test_batches_of_any_size(monkeypatch, family):
     """The smallest ones see every cluster in its place."""
     audit_module = importlib.import_module("fastrbhc.audit")

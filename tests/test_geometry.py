@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from fastrbhc import families, statistics
-from fastrbhc._jit import kernel
+from fastrbhc._jit import config, kernel
 from fastrbhc.geometry import (
     BLOCK,
     candidates,
@@ -20,7 +21,7 @@ from fastrbhc.geometry import (
 )
 from fastrbhc.observations import Observations, weighted
 from fastrbhc.quadratic import Quadratic
-from fastrbhc.separable import Separable
+from fastrbhc.separable import Separable, SeparableOneByOne
 
 NAMES = ["spherical_gaussian", "gaussian", "poisson", "multinomial", "bernoulli", "exponential"]
 SCALES = {"unit": 1.0, "tiny": 1e-60, "huge": 1e60}
@@ -335,3 +336,25 @@ def test_differences_keep_the_further_digits():
     clusters = statistics.clusters_of_points(geometry, rows)
     assert difference(clusters, 0, 1, 0) == 2.0**-59
     assert difference(clusters, 1, 0, 0) == -(2.0**-59)
+
+
+@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="arrays of plain Python take anything")
+@pytest.mark.parametrize(
+    ("variance", "geometry"),
+    [
+        (lambda family, mean: mean * mean * mean, Separable),
+        (lambda family, mean: mean * mean * mean if mean > 1.0 else mean, SeparableOneByOne),
+        (None, SeparableOneByOne),
+    ],
+)
+def test_bounds_in_eights_where_the_variance_allows(variance, geometry):
+    class Own(NamedTuple):
+        def divergence(family, value, mean, step):
+            return (step / mean) ** 2 / (2.0 * value)
+
+    if variance is not None:
+        Own.variance_function = variance
+    domain = families.Domain(lower=0.0, includes_lower=False)
+    own = families.family("own", separable=True, reducible=False, domain=domain)(Own)
+    families._interface._REGISTER.pop("own")
+    assert type(own().geometry(2)) is geometry

@@ -14,8 +14,8 @@ from strategies import ALL_FAMILIES, continuous_rows
 import fastrbhc
 from fastrbhc import families
 from fastrbhc._second_derivative import second_derivative_by_steps
+from fastrbhc.columns import second_derivative
 from fastrbhc.families import _interface
-from fastrbhc.separable import second_derivative
 
 SEPARABLE = [name for name in ALL_FAMILIES if families.as_family(name).separable]
 every_family = pytest.mark.parametrize("name", ALL_FAMILIES)

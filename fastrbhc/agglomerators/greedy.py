@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastrbhc._eight import lowest
 from fastrbhc._jit import kernel
 from fastrbhc._team import Team, team_of, together
 from fastrbhc._threads import Threads
@@ -320,10 +321,12 @@ def _look_up(crew, first, last, scratch):
     for p in range(first, min(last, pairs)):
         nearest = values[queue[p]]
         for start in range(2 * p // TILE * TILE, 2 * (pairs - 1), TILE):
-            tile_values(
+            near = tile_values(
                 geometry, clusters, queue[p], saved + start, batch.heights[pairs - 1], scratch
             )
-            for s in range(TILE):
+            while near:
+                s = lowest(near)
+                near &= near - 1
                 if 2 * p <= start + s < 2 * (pairs - 1) and scratch.bounds[s] < nearest:
                     nearest = scratch.bounds[s]
         batch.nearest[p] = nearest

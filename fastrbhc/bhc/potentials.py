@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from fastrbhc._eight import at_most, load
 from fastrbhc._jit import kernel
 from fastrbhc.bhc._interface import join, log_marginal, summarise, upper_bounds
 from fastrbhc.geometry import (
@@ -84,6 +85,7 @@ class Potentials(NamedTuple):
             scratch.bounds[s] = np.nan
             if not np.isnan(clusters.weights[start + s]):
                 scratch.bounds[s] = dissimilarity(geometry, clusters, i, start + s, cutoff, scratch)
+        return at_most(load(scratch.bounds, (0,)), cutoff)
 
     def merge(geometry, clusters, i, j, scratch):
         apart = clusters.cached[i, 0] + clusters.cached[j, 0]

@@ -26,7 +26,8 @@ Methods of a separable family, the first four of which run inside kernels:
     as quick as logarithms. It may be larger than 1/φ″, never smaller, also if ``mean`` has only
     the digits of single precision; it grows no faster than the square of large means, and
     mean²/variance rises or falls all the way. Constants have to be ``np.float32``, lest they make
-    doubles of all else. Optional.
+    doubles of all else. If it is made of +, −, × and ÷ alone, the kd-tree looks at eight boxes at a
+    time. Optional.
 ``divergence_bound(family, value, mean, step)``
     At most the divergence and quick, so free of logarithms: for a φ whose second derivative is not
     convex. Optional.
@@ -60,14 +61,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._second_derivative import second_derivative_by_steps
-from fastrbhc.families._smoothing import NONE, Smoothing
-from fastrbhc.observations import Observations
-from fastrbhc.separable import (
+from fastrbhc.columns import (
     pair_bound_by_divergences,
     pair_bound_by_variance,
-    separable_geometry,
     unknown_variance,
 )
+from fastrbhc.families._smoothing import NONE, Smoothing
+from fastrbhc.observations import Observations
+from fastrbhc.separable import separable_geometry
 
 
 class Domain(NamedTuple):

@@ -17,6 +17,7 @@ which for a range of s is least at one of its ends, being concave in s.
 
 from __future__ import annotations
 
+from fastrbhc._eight import EIGHT
 from fastrbhc._jit import kernel
 from fastrbhc.families._leading import LOG_OFF, quick_log
 from fastrbhc.geometry import ROUNDING, n_columns
@@ -42,12 +43,12 @@ def slot_pull(ridge, clusters, a, b, x, cutoff, direction):
 @kernel
 def box_pull(ridge, clusters, a, b, boxes, node, heaviest, cutoff, direction):
     """The same for whatever x a box may hold, along the way to the nearest point of the box."""
-    n_features = n_columns(clusters)
+    n_features, group, lane = n_columns(clusters), node // EIGHT, node % EIGHT
     share = clusters.weights[a] / (clusters.weights[a] + clusters.weights[b])
     low, high, size, length = 0.0, 0.0, 0.0, 0.0
     for k in range(n_features):
         mean_a, mean_b = clusters.means[k, a], clusters.means[k, b]
-        left, right = boxes[node, 2 * k], boxes[node, 2 * k + 1]
+        left, right = boxes[group, 2 * k, lane], boxes[group, 2 * k + 1, lane]
         mean = mean_b + share * (mean_a - mean_b)
         step = min(max(mean, left), right) - mean
         direction[k] = step
@@ -57,7 +58,7 @@ def box_pull(ridge, clusters, a, b, boxes, node, heaviest, cutoff, direction):
         size += abs(step) * (abs(mean_a) + abs(mean_b) + max(abs(left), abs(right)))
     if length == 0.0:
         return 0.0
-    lightest = boxes[node, 2 * n_features]
+    lightest = boxes[group, 2 * n_features, lane]
     return _pull(
         ridge,
         clusters,

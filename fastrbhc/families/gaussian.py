@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._coarse import merge_means, with_centred_coarse
+from fastrbhc._eight import EIGHT, at_most, larger, load, lowest, spread, store
 from fastrbhc._jit import kernel
 from fastrbhc.families._cholesky import (
     PANEL,
@@ -33,14 +34,14 @@ from fastrbhc.families._pull import box_pull, slot_pull
 from fastrbhc.families._smoothing import Smoothing, shift
 from fastrbhc.geometry import (
     ROUNDING,
-    TILE,
     Clusters,
     Sizes,
+    box_bound,
     difference,
-    dissimilarity,
     n_columns,
     refresh,
     suspects_one_by_one,
+    values_of_near,
 )
 from fastrbhc.observations import column_ranges
 
@@ -186,11 +187,8 @@ class FullCovariance(NamedTuple):
         )
 
     def tile_values(geometry, clusters, i, start, cutoff, scratch):
-        n_features, bounds = n_columns(clusters), scratch.bounds
-        tile_bounds(clusters, i, start, n_features, scratch)
-        for s in range(TILE):
-            if bounds[s] <= cutoff and start + s != i:
-                bounds[s] = dissimilarity(geometry, clusters, i, start + s, cutoff, scratch)
+        near = tile_bounds(clusters, i, start, n_columns(clusters), cutoff, scratch)
+        return values_of_near(geometry, clusters, i, start, cutoff, near, scratch)
 
     def n_extents(geometry):
         return 2
@@ -199,16 +197,17 @@ class FullCovariance(NamedTuple):
         return clusters.cached[i, n_columns(clusters) + 2 * e]  # spread and volume
 
     def box_bound(geometry, clusters, i, boxes, node, cutoff):
-        n_features = n_columns(clusters)
-        if boxes[node, 2 * n_features] == np.inf:
+        n_features, group, lane = n_columns(clusters), node // EIGHT, node % EIGHT
+        if boxes[group, 2 * n_features, lane] == np.inf:
             return np.nan
         distance = 0.0
         for k in range(n_features):
             mean = clusters.means[k, i]
-            gap = max(max(boxes[node, 2 * k] - mean, mean - boxes[node, 2 * k + 1]), 0.0)
+            low, high = boxes[group, 2 * k, lane], boxes[group, 2 * k + 1, lane]
+            gap = max(max(low - mean, mean - high), 0.0)
             distance += gap * gap
         volume0, k = clusters.cached[i, n_features + 2], 2 * n_features
-        volume1 = min(max(volume0, boxes[node, k + 3]), boxes[node, k + 4])
+        volume1 = min(max(volume0, boxes[group, k + 3, lane]), boxes[group, k + 4, lane])
         return _bound(
             n_features,
             cutoff,
@@ -216,10 +215,43 @@ class FullCovariance(NamedTuple):
             clusters.weights[i],
             clusters.cached[i, n_features],
             volume0,
-            boxes[node, k],
-            boxes[node, k + 2],
+            boxes[group, k, lane],
+            boxes[group, k + 2, lane],
             volume1,
         )
+
+    def box_bounds(geometry, clusters, i, boxes, group, cutoff, scratch):
+        # The quick part of `_bound`; what that leaves in doubt is looked at one by one.
+        n_features = n_columns(clusters)
+        distance = spread(0.0)
+        for k in range(n_features):
+            mean = clusters.means[k, i]
+            low, high = load(boxes, (group, 2 * k, 0)), load(boxes, (group, 2 * k + 1, 0))
+            gap = larger(larger(low - mean, mean - high), 0.0)
+            distance = distance + gap * gap
+        k, w0 = 2 * n_features, clusters.weights[i]
+        w1, spread1 = load(boxes, (group, k, 0)), load(boxes, (group, k + 2, 0))
+        weight = w0 + w1
+        largest = (w0 * clusters.cached[i, n_features] + w1 * spread1) / weight
+        ratio = (w0 / weight) * (w1 / weight) * distance / largest
+        bounds = weight * ratio / (2.0 + ratio) * ROUNDING
+        store(scratch.bounds, bounds)
+        near = at_most(bounds, cutoff)
+        if near == 0:
+            return near
+        volume0 = clusters.cached[i, n_features + 2]
+        low, high = load(boxes, (group, k + 3, 0)), load(boxes, (group, k + 4, 0))
+        gap = larger(larger(low - volume0, volume0 - high), 0.0)
+        most = 0.5 * weight * (ratio + (0.125 * n_features) * gap * gap)
+        doubtful = near & ~at_most(most, cutoff)
+        while doubtful:
+            s = lowest(doubtful)
+            doubtful &= doubtful - 1
+            bound = box_bound(geometry, clusters, i, boxes, EIGHT * group + s, cutoff)
+            scratch.bounds[s] = bound
+            if bound > cutoff:
+                near -= 1 << s
+        return near
 
     def pull_bounds(geometry, clusters, a, b, start, stop, cutoff, scratch):
         direction = scratch.direction
@@ -229,7 +261,7 @@ class FullCovariance(NamedTuple):
                 scratch.bounds[s] = slot_pull(geometry.ridge, clusters, a, b, x, cutoff, direction)
 
     def box_pull_bound(geometry, clusters, a, b, boxes, node, heaviest, cutoff, scratch):
-        if boxes[node, 2 * n_columns(clusters)] == np.inf:
+        if boxes[node // EIGHT, 2 * n_columns(clusters), node % EIGHT] == np.inf:
             return np.nan
         return box_pull(
             geometry.ridge, clusters, a, b, boxes, node, heaviest, cutoff, scratch.direction

@@ -17,12 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._jit import kernel
+from fastrbhc._eight import EIGHT, lowest
+from fastrbhc._jit import inlined_kernel, kernel
 from fastrbhc._threads import Threads
 from fastrbhc.geometry import (
     TILE,
     Clusters,
     box_bound,
+    box_bounds,
     box_pull_bound,
     dissimilarity,
     extent,
@@ -45,7 +47,7 @@ _SUBTREES = 64
 class KDTree(NamedTuple):
     """Boxes of the nodes; see the module's documentation."""
 
-    boxes: NDArray[np.float64]  # (nodes, 2d + 1 + …), see the contract of ``box_bound``
+    boxes: NDArray[np.float64]  # (nodes/8, 2d + 1 + …, 8), see the contract of ``box_bound``
     keys: NDArray[np.float64]  # (nodes,): the largest d to a nearest neighbour, for reverse queries
     heaviest: NDArray[np.float64]  # (nodes,): the largest weight, for audits; or none
     touched: NDArray[np.bool_]  # (nodes,): boxes to be fitted again
@@ -65,40 +67,37 @@ class KDTree(NamedTuple):
         while True:
             if node >= n_leaves:
                 start = (node - n_leaves) * TILE
-                tile_values(geometry, clusters, i, start, best, scratch)
-                for s in range(TILE):
+                near = tile_values(geometry, clusters, i, start, best, scratch)
+                while near:
+                    s = lowest(near)
+                    near &= near - 1
                     value, j = scratch.bounds[s], start + s
-                    if (
-                        value <= best
-                        and j != i
-                        and comes_before(value, clusters.ranks[j], best, best_rank)
-                    ):
+                    if j != i and comes_before(value, clusters.ranks[j], best, best_rank):
                         best, best_slot, best_rank = value, j, clusters.ranks[j]
-                node = 0
             else:
-                left = box_bound(geometry, clusters, i, boxes, 2 * node, best)
-                right = box_bound(geometry, clusters, i, boxes, 2 * node + 1, best)
-                node = 2 * node
-                if right < left:
-                    left, right = right, left
-                    nodes[depth] = node
-                    node += 1
-                else:
-                    nodes[depth] = node + 1
-                bounds[depth] = right
-                if right <= best:
+                # Three levels down, or up and to the seven others with the same ancestor.
+                group = node if node > 0 else climbing // EIGHT
+                near = box_bounds(geometry, clusters, i, boxes, group, best, scratch)
+                if node == 0:
+                    near &= _beside(climbing)
+                    climbing = group
+                bottom = depth
+                while near:
+                    s = lowest(near)
+                    near &= near - 1
+                    # The nearest is visited first.
+                    bound, place = scratch.bounds[s], depth
+                    while place > bottom and bounds[place - 1] < bound:
+                        bounds[place], nodes[place] = bounds[place - 1], nodes[place - 1]
+                        place -= 1
+                    bounds[place], nodes[place] = bound, EIGHT * group + s
                     depth += 1
-                if not left <= best:
-                    node = 0
+            node = 0
             while node == 0 and depth > 0:
                 depth -= 1
                 if bounds[depth] <= best:
                     node = nodes[depth]
-            while node == 0 and climbing > 1:
-                if box_bound(geometry, clusters, i, boxes, climbing ^ 1, best) <= best:
-                    node = climbing ^ 1
-                climbing >>= 1
-            if node == 0:
+            if node == 0 and climbing <= 1:
                 return best, best_slot
 
     def nearest_and_undercut(index, geometry, clusters, i, cutoff, links, hits, values, scratch):
@@ -114,10 +113,12 @@ class KDTree(NamedTuple):
             if node >= n_leaves:
                 start = (node - n_leaves) * TILE
                 limit = max(best, keys[node])
-                tile_values(geometry, clusters, i, start, limit, scratch)
-                for s in range(TILE):
+                near = tile_values(geometry, clusters, i, start, limit, scratch)
+                while near:
+                    s = lowest(near)
+                    near &= near - 1
                     value, z = scratch.bounds[s], start + s
-                    if value <= limit and z != i:
+                    if z != i:
                         if comes_before(value, clusters.ranks[z], best, best_rank):
                             best, best_slot, best_rank = value, z, clusters.ranks[z]
                         if comes_before(value, rank, links.values[z], links.ranks[z]):
@@ -247,8 +248,9 @@ def kd_tree(geometry: Any, clusters: Clusters, threads: Threads, audited: bool =
     """
     n_features, n = clusters.means.shape[0], int(np.count_nonzero(~np.isnan(clusters.weights)))
     nodes = 2 * _leaves_for(n)
+    groups, n_numbers = -(-nodes // EIGHT), 2 * n_features + 1 + 2 * geometry.n_extents()
     index = KDTree(
-        boxes=np.empty((nodes, 2 * n_features + 1 + 2 * geometry.n_extents())),
+        boxes=np.full((groups, n_numbers, EIGHT), np.inf),
         keys=np.full(nodes, np.inf),
         heaviest=np.zeros(nodes if audited else 0),
         touched=np.zeros(nodes, bool),
@@ -268,6 +270,7 @@ def _fit_leaf(index, geometry, clusters, leaf):
     """Fit the box of a leaf to its slots; whether it changed."""
     boxes, n_features = index.boxes, n_columns(clusters)
     node, start = index.shape[1] + leaf, leaf * TILE
+    group, lane = node // EIGHT, node % EIGHT
     if start >= index.shape[0]:
         _empty(index, geometry, clusters, node)
         return True
@@ -281,14 +284,14 @@ def _fit_leaf(index, geometry, clusters, leaf):
         if low <= high:
             low -= _WIDENED * abs(low)
             high += _WIDENED * abs(high)
-        changed |= low != boxes[node, 2 * k] or high != boxes[node, 2 * k + 1]
-        boxes[node, 2 * k], boxes[node, 2 * k + 1] = low, high
+        changed |= low != boxes[group, 2 * k, lane] or high != boxes[group, 2 * k + 1, lane]
+        boxes[group, 2 * k, lane], boxes[group, 2 * k + 1, lane] = low, high
     lightest = np.inf
     for s in range(start, start + TILE):
         if clusters.weights[s] < lightest:
             lightest = clusters.weights[s]
-    changed |= lightest != boxes[node, 2 * n_features]
-    boxes[node, 2 * n_features] = lightest
+    changed |= lightest != boxes[group, 2 * n_features, lane]
+    boxes[group, 2 * n_features, lane] = lightest
     if index.heaviest.size:
         heaviest = 0.0
         for s in range(start, start + TILE):
@@ -303,8 +306,8 @@ def _fit_leaf(index, geometry, clusters, leaf):
                 value = extent(geometry, clusters, s, e)
                 low, high = min(low, value), max(high, value)
         k = 2 * n_features + 1 + 2 * e
-        changed |= low != boxes[node, k] or high != boxes[node, k + 1]
-        boxes[node, k], boxes[node, k + 1] = low, high
+        changed |= low != boxes[group, k, lane] or high != boxes[group, k + 1, lane]
+        boxes[group, k, lane], boxes[group, k + 1, lane] = low, high
     return changed
 
 
@@ -315,12 +318,14 @@ def _fit_node(index, geometry, clusters, node):
     left, right, weight = 2 * node, 2 * node + 1, 2 * n_columns(clusters)
     changed = False
     for k in range(0, weight, 2):
-        changed |= _fit_interval(boxes, left, right, node, k)
+        changed |= _fit_interval(boxes, node, k)
     for e in range(n_extents(geometry)):
-        changed |= _fit_interval(boxes, left, right, node, weight + 1 + 2 * e)
-    lightest = min(boxes[left, weight], boxes[right, weight])
-    changed |= lightest != boxes[node, weight]
-    boxes[node, weight] = lightest
+        changed |= _fit_interval(boxes, node, weight + 1 + 2 * e)
+    parts, lane = left // EIGHT, left % EIGHT
+    lightest = min(boxes[parts, weight, lane], boxes[parts, weight, lane + 1])
+    group, lane = node // EIGHT, node % EIGHT
+    changed |= lightest != boxes[group, weight, lane]
+    boxes[group, weight, lane] = lightest
     if index.heaviest.size:
         heaviest = max(index.heaviest[left], index.heaviest[right])
         changed |= heaviest != index.heaviest[node]
@@ -329,11 +334,13 @@ def _fit_node(index, geometry, clusters, node):
 
 
 @kernel
-def _fit_interval(boxes, left, right, node, k):
-    low = min(boxes[left, k], boxes[right, k])
-    high = max(boxes[left, k + 1], boxes[right, k + 1])
-    changed = low != boxes[node, k] or high != boxes[node, k + 1]
-    boxes[node, k], boxes[node, k + 1] = low, high
+def _fit_interval(boxes, node, k):
+    parts, lane = 2 * node // EIGHT, 2 * node % EIGHT
+    low = min(boxes[parts, k, lane], boxes[parts, k, lane + 1])
+    high = max(boxes[parts, k + 1, lane], boxes[parts, k + 1, lane + 1])
+    group, lane = node // EIGHT, node % EIGHT
+    changed = low != boxes[group, k, lane] or high != boxes[group, k + 1, lane]
+    boxes[group, k, lane], boxes[group, k + 1, lane] = low, high
     return changed
 
 
@@ -370,11 +377,20 @@ def _fit_touched(index, geometry, clusters, part):
 @kernel
 def _empty(index, geometry, clusters, node):
     """The box of a leaf beyond the last slot."""
+    boxes, group, lane = index.boxes, node // EIGHT, node % EIGHT
     weight = 2 * n_columns(clusters)
     for k in range(0, weight, 2):
-        index.boxes[node, k], index.boxes[node, k + 1] = np.inf, -np.inf
+        boxes[group, k, lane], boxes[group, k + 1, lane] = np.inf, -np.inf
     for k in range(weight + 1, weight + 1 + 2 * n_extents(geometry), 2):
-        index.boxes[node, k], index.boxes[node, k + 1] = np.inf, -np.inf
-    index.boxes[node, weight] = np.inf
+        boxes[group, k, lane], boxes[group, k + 1, lane] = np.inf, -np.inf
+    boxes[group, weight, lane] = np.inf
     if index.heaviest.size:
         index.heaviest[node] = 0.0
+
+
+@inlined_kernel
+def _beside(node):
+    """Which of the eight nodes of its group are beside a node, at the same level, as bits."""
+    # Of the first eight nodes 1, 2 to 3 and 4 to 7 are levels of their own.
+    level = 0b11111111 if node >= EIGHT else 0b11110000 if node >= 4 else 0b1100
+    return level & ~(1 << node % EIGHT)

@@ -1,0 +1,104 @@
+"""Eight numbers at a time: the same as one by one."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+import pytest
+
+from fastrbhc._eight import (
+    EIGHT,
+    at_most,
+    larger,
+    load,
+    lowest,
+    smaller,
+    spread,
+    store,
+    takes_eight,
+)
+from fastrbhc._jit import config, kernel
+
+pytestmark = pytest.mark.fast
+
+VALUES = np.array([-2.5, 0.0, 1.0, 1e300, np.inf, -np.inf, np.nan, 3.0])
+OTHERS = np.array([2.0, -0.0, 1.0, 1e300, 5.0, 7.0, 1.0, np.nan])
+
+
+@kernel
+def calculate(values, others, number, results):
+    a, b = load(values, (0,)), load(others, (0,))
+    store(results[0], a + b)
+    store(results[1], a - b)
+    store(results[2], a * b)
+    store(results[3], a / b)
+    store(results[4], a + number)
+    store(results[5], number - b)
+    store(results[6], 3 * a)
+    store(results[7], -a)
+    store(results[8], larger(a, b))
+    store(results[9], smaller(a, b))
+    store(results[10], larger(a, 0.0))
+    store(results[11], spread(number))
+
+
+def test_arithmetic():
+    results = np.zeros((12, EIGHT))
+    with np.errstate(all="ignore"):
+        calculate(VALUES, OTHERS, 0.3, results)
+        reference = [
+            *(f(VALUES, OTHERS) for f in (operator.add, operator.sub, operator.mul)),
+            VALUES / OTHERS,
+            VALUES + 0.3,
+            0.3 - OTHERS,
+            3 * VALUES,
+            -VALUES,
+            np.where(VALUES > OTHERS, VALUES, OTHERS),
+            np.where(VALUES < OTHERS, VALUES, OTHERS),
+            np.where(VALUES > 0.0, VALUES, 0.0),
+            np.full(EIGHT, 0.3),
+        ]
+    np.testing.assert_array_equal(results, reference)
+
+
+@kernel
+def load_and_store(array, i, j, k, results):
+    store(results, load(array, (i, j, k)))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_any_place_of_an_array(order):
+    array = np.asarray(np.arange(3.0 * 4 * 20).reshape(3, 4, 20), order=order)
+    results = np.zeros(EIGHT)
+    for i, j, k in [(0, 0, 0), (2, 3, 12), (1, 2, 5)]:
+        load_and_store(array, i, j, k, results)
+        np.testing.assert_array_equal(results, array[i, j, k : k + EIGHT])
+
+
+@kernel
+def list_at_most(values, limit, slots):
+    near, count = at_most(load(values, (0,)), limit), 0
+    while near:
+        slots[count] = lowest(near)
+        near &= near - 1
+        count += 1
+    return count
+
+
+@pytest.mark.parametrize("limit", [-np.inf, 0.0, 1.0, np.inf, np.nan])
+def test_which_are_at_most_a_limit(limit):
+    slots = np.zeros(EIGHT, np.int64)
+    count = list_at_most(VALUES, limit, slots)
+    assert slots[:count].tolist() == np.flatnonzero(limit >= VALUES).tolist()
+
+
+def test_which_functions_take_eight():
+    assert takes_eight(lambda factor, x: factor * x / (1 + x), 2.0)
+    assert takes_eight(lambda x: np.float32(1.0) - x)
+
+
+@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="arrays of plain Python take anything")
+def test_functions_that_do_not():
+    assert not takes_eight(lambda x: x if x > 0 else 0.0)
+    assert not takes_eight(lambda x: np.sqrt(x))
