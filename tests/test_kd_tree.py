@@ -233,12 +233,14 @@ def evaluate(index, geometry, clusters, scratch, values, bounds, eights, extents
             extents[i, e] = extent(geometry, clusters, i, e)
         for j in range(clusters.weights.size):
             values[i, j] = dissimilarity(geometry, clusters, i, j, np.inf, scratch)
+        near = 0
         for node in range(2 * index.shape[1]):
             bounds[i, node] = box_bound(geometry, clusters, i, index.boxes, node, np.inf)
-        for group in range(index.boxes.shape[0]):
-            near = box_bounds(geometry, clusters, i, index.boxes, group, np.inf, scratch)
-            for s in range(min(EIGHT, 2 * index.shape[1])):
-                eights[i, EIGHT * group + s] = scratch.bounds[s] if (near >> s) & 1 else np.nan
+            if node % EIGHT == 0:
+                group = node // EIGHT
+                near = box_bounds(geometry, clusters, i, index.boxes, group, np.inf, scratch)
+            lane = node % EIGHT
+            eights[i, node] = scratch.bounds[lane] if (near >> lane) & 1 else np.nan
 
 
 @kernel
