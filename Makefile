@@ -4,7 +4,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 PYTEST = $(BIN)/python -m pytest
-TWO_WORKERS = -n 2
+# A file is one worker's: with tests dealt out one by one, both would compile the same kernels at the same time.
+TWO_WORKERS = -n 2 --dist loadfile
 
 .PHONY: demo test lint types docs test-notebooks notebooks test-families test-indices test-thorough \
 	test-lowest baselines bench bench-all bench-compare bench-peers dashboard clean

@@ -250,12 +250,13 @@ def kd_tree(geometry: Any, clusters: Clusters, threads: Threads, audited: bool =
     nodes = 2 * _leaves_for(n)
     groups, n_numbers = -(-nodes // EIGHT), 2 * n_features + 1 + 2 * geometry.n_extents()
     index = KDTree(
-        boxes=np.full((groups, n_numbers, EIGHT), np.inf),
+        boxes=np.empty((groups, n_numbers, EIGHT)),
         keys=np.full(nodes, np.inf),
         heaviest=np.zeros(nodes if audited else 0),
         touched=np.zeros(nodes, bool),
         shape=np.array([n, nodes // 2]),
     )
+    index.boxes[0] = np.inf  # there is no node 0, and in small trees not all of the first eight
     index.rebuild(geometry, clusters, threads)
     return index
 
