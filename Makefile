@@ -26,7 +26,7 @@ demo: $(VENV)/runtime
 
 # What merges clusters. Families of one geometry take the same way through it, so that one of each
 # geometry will do; `make test-families` takes all.
-MERGING_TESTS = $(addprefix tests/test_,$(addsuffix .py,audit greedy kd_tree levels nn_chain))
+MERGING_TESTS = $(addprefix tests/test_,$(addsuffix .py,audit greedy kd_tree levels nn_chain own_family))
 ONE_OF_EACH = TEST_FAMILIES="gaussian poisson spherical_gaussian"
 # What is close to the kernels. The rest calls the same ones, through linkage.
 KERNEL_TESTS = $(MERGING_TESTS) $(addprefix tests/test_,$(addsuffix .py,double_double entropy \

@@ -477,8 +477,9 @@ def test_a_method_may_allocate():
     )
     try:
         X = np.random.default_rng(10).normal(size=(15, 2))
-        half = fastrbhc.linkage(X, families.SphericalGaussian(), algorithm="greedy").heights
-        np.testing.assert_allclose(fastrbhc.linkage(X, allocating()).heights, 2.0 * half)
+        half = fastrbhc.linkage(X, families.SphericalGaussian(), algorithm="nn_chain").heights
+        tree = fastrbhc.linkage(X, allocating(), algorithm="nn_chain")
+        np.testing.assert_allclose(tree.heights, 2.0 * half)
     finally:
         del _interface._REGISTER[name]
 

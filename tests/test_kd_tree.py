@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -184,8 +182,10 @@ def test_adversarial_data(family, algorithm, kind):
         assert_same_with_either_backend(data, family, algorithm=algorithm, threshold=threshold)
 
 
-@pytest.mark.parametrize("n_features", [2, 3])
-@pytest.mark.parametrize(("family", "algorithm"), [("ward", "levels"), ("poisson", "greedy")])
+@pytest.mark.parametrize(
+    ("family", "algorithm", "n_features"),
+    [("ward", "levels", 2), ("ward", "levels", 3), ("poisson", "greedy", 3)],
+)
 def test_kernels_that_know_the_number_of_columns(family, algorithm, n_features):
     """From 5,000 points on; counts of the second data set tie."""
     rng = np.random.default_rng(2)
@@ -194,32 +194,6 @@ def test_kernels_that_know_the_number_of_columns(family, algorithm, n_features):
     counts = rng.integers(0, 90 if n_features == 2 else 25, size=(12_000, n_features))
     assert len(np.unique(counts, axis=0)) > 5_000
     assert_same_with_either_backend(Data(counts), family, algorithm=algorithm)
-
-
-@pytest.fixture
-def own_family():
-    """The example of CONTRIBUTING.md, as a user would write it."""
-
-    @families.family(
-        "times of arrival",
-        separable=True,
-        reducible=False,
-        domain=families.Domain(lower=0.0, includes_lower=False),
-    )
-    class TimesOfArrival(NamedTuple):
-        def divergence(family, value, mean, step):
-            return (step / mean) ** 2 / (2.0 * value)
-
-    yield TimesOfArrival()
-    families._interface._REGISTER.pop("times of arrival")
-
-
-def test_a_family_of_the_users_own(own_family):
-    rng = np.random.default_rng(3)
-    X = rng.wald(1.0, 2.0, size=(700, 2))
-    for data in (Data(X), Data(X, rng.uniform(0.1, 9.0, 700)), Data(np.ceil(4.0 * X))):
-        tree = assert_same_with_either_backend(data, own_family, algorithm="greedy")
-        assert tree.n_trees == 1
 
 
 # Boxes
