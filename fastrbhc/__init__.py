@@ -4,8 +4,8 @@
 families; `kmeans_threshold`, `gap_threshold` and `evidence_threshold` suggest the threshold λ that
 decides the number of clusters.
 `bhc_linkage` and `BHC` are the original, Bayesian algorithm, with the models in `fastrbhc.bhc`.
-`fastrbhc.plotting` and `fastrbhc.experiments` are loaded when asked for: pictures, and the paper's
-tables and figure.
+`fastrbhc.plotting` draws; `fastrbhc.experiments` is loaded when asked for: the paper's tables and
+figure.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import importlib
 from types import ModuleType
 
 from fastrbhc import bhc, families
+from fastrbhc._dissimilarity import taylor_dissimilarity
+from fastrbhc._linkage import dissimilarity, linkage
 from fastrbhc.bhc import BHC, bhc_linkage
-from fastrbhc.dendrogram import Dendrogram
 from fastrbhc.estimators import RBHC
-from fastrbhc.linkage import dissimilarity, linkage
-from fastrbhc.taylor import taylor_dissimilarity
 from fastrbhc.thresholds import evidence_threshold, gap_threshold, kmeans_threshold
+from fastrbhc.tree.dendrogram import Dendrogram
 
 __version__ = "0.1.0"
 
@@ -40,6 +40,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> ModuleType:
-    if name in {"experiments", "plotting"}:
+    if name in {"experiments", "exports", "path", "plotting", "summaries"}:
         return importlib.import_module(f"fastrbhc.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,17 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fastrbhc import statistics
-from fastrbhc._html import FittedHTML
-from fastrbhc._jit import compiling_for
-from fastrbhc.agglomerators import ALGORITHMS
-from fastrbhc.families import Family, as_family
-from fastrbhc.linkage import build
-from fastrbhc.neighbors import BACKENDS
-from fastrbhc.observations import weighted
-from fastrbhc.summaries import summary_of_clusters
-from fastrbhc.thresholds import CHOICES, FROM_ROWS, FROM_TREE
-from fastrbhc.validation import (
+from fastrbhc._engine.agglomeration import ALGORITHMS
+from fastrbhc._engine.clusters import build as statistics
+from fastrbhc._engine.clusters.observations import weighted
+from fastrbhc._engine.jit import compiling_for
+from fastrbhc._engine.neighbors import BACKENDS
+from fastrbhc._linkage import build
+from fastrbhc._validation import (
     check_algorithm,
     check_audit,
     check_choice,
@@ -31,6 +27,10 @@ from fastrbhc.validation import (
     check_weights,
     column_names,
 )
+from fastrbhc.families import Family, as_family
+from fastrbhc.plotting.html import FittedHTML
+from fastrbhc.thresholds import CHOICES, FROM_ROWS, FROM_TREE
+from fastrbhc.tree.summaries import summary_of_clusters
 
 
 class RBHC(FittedHTML, ClusterMixin, BaseEstimator):

@@ -16,12 +16,12 @@ from scipy.special import gammaln
 from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 
-from fastrbhc import statistics
-from fastrbhc._jit import compiling_for
-from fastrbhc.dendrogram import Dendrogram
+from fastrbhc._engine.clusters import build as statistics
+from fastrbhc._engine.clusters.observations import Observations, collapse, take, weighted
+from fastrbhc._engine.jit import compiling_for
+from fastrbhc._validation import check_count, check_rows, check_weights, check_whole
 from fastrbhc.families import Family, as_family
-from fastrbhc.observations import Observations, collapse, take, weighted
-from fastrbhc.validation import check_count, check_rows, check_weights, check_whole
+from fastrbhc.tree.dendrogram import Dendrogram
 
 # k-means centres are found on at most this many rows; all rows are then assigned to them.
 SUBSAMPLE = 100_000

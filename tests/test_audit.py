@@ -11,14 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import FAMILIES, continuous_rows, data_sets, fit_to_domain
 
-from fastrbhc import linkage, planning, statistics
-from fastrbhc._jit import kernel
-from fastrbhc._threads import Threads
+from fastrbhc import linkage
+from fastrbhc._engine import planning
+from fastrbhc._engine.clusters import build as statistics
+from fastrbhc._engine.geometry.contract import box_pull_bound, new_scratch, pull_bounds
+from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.neighbors.kd_tree import kd_tree
+from fastrbhc._engine.threads import Threads
 from fastrbhc.families import as_family
-from fastrbhc.geometry import box_pull_bound, new_scratch, pull_bounds
-from fastrbhc.neighbors.kd_tree import kd_tree
 
-linkage_module = importlib.import_module("fastrbhc.linkage")
+linkage_module = importlib.import_module("fastrbhc._linkage")
 
 SEARCHED = [name for name in FAMILIES if not as_family(name).reducible]
 every_family = pytest.mark.parametrize("family", SEARCHED)
@@ -144,7 +146,7 @@ def test_threads_and_backends_leave_no_trace(monkeypatch, family, neighbors):
 @pytest.mark.parametrize("family", ["gaussian", "poisson"])
 def test_batches_of_any_size(monkeypatch, family):
     """The smallest ones see every cluster in its place."""
-    audit_module = importlib.import_module("fastrbhc.audit")
+    audit_module = importlib.import_module("fastrbhc.reducibility.audit")
     X = continuous_rows(family, 300, 2, seed=4)
     reference = linkage(X, family, audit=True).audit
     for largest in (1, 2, 7):

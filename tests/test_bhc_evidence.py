@@ -90,7 +90,7 @@ def test_search_ends(monkeypatch):
 
         return original(rows, model, alpha, hyperparameters, build, report_too, random_state)
 
-    monkeypatch.setattr("fastrbhc.bhc.linkage.search", counting)
+    monkeypatch.setattr("fastrbhc.bhc._linkage.search", counting)
     BHC("poisson", hyperparameters="evidence").fit(X)
     assert trials == list(range(1, len(trials) + 1))
     assert 3 <= len(trials) <= 8

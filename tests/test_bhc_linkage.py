@@ -13,7 +13,7 @@ from trees import leaf_sets
 
 import fastrbhc
 from fastrbhc.bhc import GammaPoisson, NormalWishart, as_model
-from fastrbhc.bhc.linkage import build
+from fastrbhc.bhc._linkage import build
 
 ALPHAS = [0.1, 1.0, 20.0]
 

@@ -20,7 +20,7 @@ from fastrbhc.bhc import (
     model,
     registered,
 )
-from fastrbhc.bhc._rising import log_rising
+from fastrbhc.bhc.likelihoods.rising import log_rising
 from fastrbhc.families import Domain
 
 NAMES = ["poisson", "multinomial", "bernoulli", "gaussian", "diagonal_gaussian"]
@@ -134,8 +134,8 @@ def test_log_rising(a, s):
 def test_totals_beyond_the_tables(monkeypatch):
     X = draw("poisson", np.random.default_rng(7), 20)
     reference = fastrbhc.bhc_linkage(X, "poisson")
-    monkeypatch.setattr("fastrbhc.bhc._counts._LARGEST_TABLES", 10)
-    monkeypatch.setattr("fastrbhc.bhc._counts._SHORT_TABLES", 10)
+    monkeypatch.setattr("fastrbhc.bhc.likelihoods.counts._LARGEST_TABLES", 10)
+    monkeypatch.setattr("fastrbhc.bhc.likelihoods.counts._SHORT_TABLES", 10)
     computed = fastrbhc.bhc_linkage(X, "poisson")
     np.testing.assert_array_equal(computed.merges, reference.merges)
     np.testing.assert_allclose(computed.heights, reference.heights, rtol=1e-12)

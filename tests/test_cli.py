@@ -238,7 +238,7 @@ def test_errors_from_the_system_and_from_memory(plain, capsys, monkeypatch):
         def fail(*arguments, **options):
             raise error
 
-        monkeypatch.setattr("fastrbhc.tables.read_table", fail)
+        monkeypatch.setattr("fastrbhc.cli.tables.read_table", fail)
 
     stop_with(PermissionError(13, "Permission denied", "secret.csv"))
     assert "secret.csv: Permission denied" in failure(capsys, "cluster", plain)

@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from fastrbhc import cli, demo
+from fastrbhc import cli
+from fastrbhc.cli import demo
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from scipy.cluster import hierarchy
 from strategies import FAMILIES, continuous_rows, data_sets
 
 from fastrbhc import linkage
-from fastrbhc.dendrogram import Dendrogram, dendrogram_of_merges
+from fastrbhc.tree.dendrogram import Dendrogram, dendrogram_of_merges
 
 pytestmark = pytest.mark.fast
 

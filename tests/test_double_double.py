@@ -6,7 +6,14 @@ import exact
 import numpy as np
 import pytest
 
-from fastrbhc._double_double import add, divide, multiply, two_product, two_sum, weighted_mean
+from fastrbhc._engine.math.double_double import (
+    add,
+    divide,
+    multiply,
+    two_product,
+    two_sum,
+    weighted_mean,
+)
 
 pytestmark = pytest.mark.fast
 

@@ -7,7 +7,8 @@ import operator
 import numpy as np
 import pytest
 
-from fastrbhc._eight import (
+from fastrbhc._engine.jit import config, kernel
+from fastrbhc._engine.simd import (
     EIGHT,
     at_most,
     larger,
@@ -18,7 +19,6 @@ from fastrbhc._eight import (
     store,
     takes_eight,
 )
-from fastrbhc._jit import config, kernel
 
 pytestmark = pytest.mark.fast
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import fastrbhc
 from fastrbhc import families
-from fastrbhc.columns import divergence, pair_bound, variance_function
+from fastrbhc._engine.geometry.contract import ROUNDING
+from fastrbhc._engine.geometry.separable_columns import divergence, pair_bound, variance_function
 from fastrbhc.families import _interface
-from fastrbhc.geometry import ROUNDING
 
 NAMES = ["spherical_gaussian", "gaussian", "poisson", "multinomial", "bernoulli", "exponential"]
 SEPARABLE = [name for name in NAMES if name != "gaussian"]

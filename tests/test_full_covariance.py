@@ -10,11 +10,13 @@ from certificates import certify_greedy
 from test_families import assert_tree_accurate
 from test_geometry import assert_bounds_below_values, evaluate, points, with_merges
 
-from fastrbhc import families, linkage, rotation, statistics
-from fastrbhc._jit import kernel
-from fastrbhc.families._leading import quick_log
-from fastrbhc.geometry import candidates
-from fastrbhc.observations import Observations
+from fastrbhc import families, linkage
+from fastrbhc._engine.clusters import build as statistics
+from fastrbhc._engine.clusters.observations import Observations
+from fastrbhc._engine.geometry.contract import candidates
+from fastrbhc._engine.geometry.leading_block import quick_log
+from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.math import principal_axes as rotation
 
 
 @kernel

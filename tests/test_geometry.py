@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from fastrbhc import families, statistics
-from fastrbhc._jit import config, kernel
-from fastrbhc.geometry import (
+from fastrbhc import families
+from fastrbhc._engine.clusters import build as statistics
+from fastrbhc._engine.clusters.observations import Observations, weighted
+from fastrbhc._engine.geometry.contract import (
     BLOCK,
     candidates,
     difference,
@@ -19,9 +20,9 @@ from fastrbhc.geometry import (
     merge,
     new_scratch,
 )
-from fastrbhc.observations import Observations, weighted
-from fastrbhc.quadratic import Quadratic
-from fastrbhc.separable import Separable, SeparableOneByOne
+from fastrbhc._engine.geometry.separable import Separable, SeparableOneByOne
+from fastrbhc._engine.geometry.ward import Quadratic
+from fastrbhc._engine.jit import config, kernel
 
 NAMES = ["spherical_gaussian", "gaussian", "poisson", "multinomial", "bernoulli", "exponential"]
 SCALES = {"unit": 1.0, "tiny": 1e-60, "huge": 1e60}

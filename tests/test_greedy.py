@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from strategies import FAMILIES, continuous_rows, data_sets, tied_data_sets
 
 from fastrbhc import linkage
-from fastrbhc.agglomerators.greedy import _HELD, _MOST, _PAIRS, _adapt, _no_batch
-from fastrbhc.dendrogram import dendrogram_of_merges
+from fastrbhc._engine.agglomeration.greedy import _HELD, _MOST, _PAIRS, _adapt, _no_batch
 from fastrbhc.families import as_family
+from fastrbhc.tree.dendrogram import dendrogram_of_merges
 
 
 @pytest.mark.fast

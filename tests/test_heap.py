@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastrbhc.agglomerators.heap import (
+from fastrbhc._engine.agglomeration.heap import (
     empty_heap,
     heapify,
     insert,
@@ -15,7 +15,7 @@ from fastrbhc.agglomerators.heap import (
     remove,
     update,
 )
-from fastrbhc.neighbors._interface import Links
+from fastrbhc._engine.neighbors.contract import Links
 
 pytestmark = pytest.mark.fast
 

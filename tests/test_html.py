@@ -12,7 +12,8 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, ClusterMixin
 from trees import forest_with_ties
 
-from fastrbhc import RBHC, _html, linkage
+from fastrbhc import RBHC, linkage
+from fastrbhc.plotting import html as _html
 
 X = np.random.default_rng(0).normal(size=(60, 2))
 IMAGE = re.compile(r"<img alt='' src='data:image/png;base64,([^']*)'/>")

@@ -14,7 +14,7 @@ import pytest
 from numba import config
 
 import fastrbhc
-from fastrbhc import _jit
+from fastrbhc._engine import jit as _jit
 
 PACKAGE = Path(fastrbhc.__file__).parent
 ONE_DISSIMILARITY = "import fastrbhc; print(fastrbhc.dissimilarity([[3.0]], [[5.0]], 'poisson'))"
@@ -43,7 +43,7 @@ def printed(code, **options):
 def test_second_process_compiles_nothing(tmp_path):
     code = """
         import fastrbhc
-        from fastrbhc.statistics import _all_pairs
+        from fastrbhc._engine.clusters.build import _all_pairs
         fastrbhc.dissimilarity([[3.0]], [[5.0]], "poisson")
         stats = _all_pairs.stats
         print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))

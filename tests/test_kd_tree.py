@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 from strategies import FAMILIES, REDUCIBLE, Data, continuous_rows, data_sets, tied_data_sets
 from trees import same_tree
 
-from fastrbhc import families, linkage, statistics
-from fastrbhc._eight import EIGHT
-from fastrbhc._jit import kernel
-from fastrbhc._threads import Threads
-from fastrbhc.families import as_family
-from fastrbhc.geometry import (
+from fastrbhc import families, linkage
+from fastrbhc._engine.clusters import build as statistics
+from fastrbhc._engine.clusters.observations import weighted
+from fastrbhc._engine.geometry.contract import (
     TILE,
     box_bound,
     box_bounds,
@@ -24,9 +22,9 @@ from fastrbhc.geometry import (
     n_extents,
     new_scratch,
 )
-from fastrbhc.neighbors import kd_tree
-from fastrbhc.neighbors._arrange import arrange
-from fastrbhc.neighbors._interface import (
+from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.neighbors import kd_tree
+from fastrbhc._engine.neighbors.contract import (
     Links,
     merged,
     nearest,
@@ -36,7 +34,10 @@ from fastrbhc.neighbors._interface import (
     relink_all,
     touch,
 )
-from fastrbhc.observations import weighted
+from fastrbhc._engine.neighbors.kd_order import arrange
+from fastrbhc._engine.simd import EIGHT
+from fastrbhc._engine.threads import Threads
+from fastrbhc.families import as_family
 
 every_family = pytest.mark.parametrize("family", FAMILIES)
 every_way = pytest.mark.parametrize(

@@ -27,9 +27,9 @@ every_family = pytest.mark.parametrize("family", REDUCIBLE)
 every_backend = pytest.mark.parametrize("neighbors", ["brute", "kd_tree"])
 
 # The function of the same name hides this module.
-levels_module = importlib.import_module("fastrbhc.agglomerators.levels")
-threads_module = importlib.import_module("fastrbhc._threads")
-planning = importlib.import_module("fastrbhc.planning")
+levels_module = importlib.import_module("fastrbhc._engine.agglomeration.levels")
+threads_module = importlib.import_module("fastrbhc._engine.threads")
+planning = importlib.import_module("fastrbhc._engine.planning")
 
 
 def by_levels(X, family, **options):

@@ -26,7 +26,8 @@ from strategies import (
 )
 from trees import leaf_sets, merged_sets, merged_values, same_tree
 
-from fastrbhc import dissimilarity, linkage, planning
+from fastrbhc import dissimilarity, linkage
+from fastrbhc._engine import planning
 from fastrbhc.families import (
     Exponential,
     Gaussian,
@@ -42,10 +43,10 @@ both_algorithms = pytest.mark.parametrize("algorithm", ALGORITHMS)
 every_family = pytest.mark.parametrize("family", FAMILIES)
 
 # These modules are hidden behind functions of the same name.
-linkage_module = importlib.import_module("fastrbhc.linkage")
-merges_module = importlib.import_module("fastrbhc.agglomerators._merges")
+linkage_module = importlib.import_module("fastrbhc._linkage")
+merges_module = importlib.import_module("fastrbhc._engine.agglomeration.merge_log")
 agglomerator_modules = [
-    importlib.import_module(f"fastrbhc.agglomerators.{name}") for name in ALGORITHMS
+    importlib.import_module(f"fastrbhc._engine.agglomeration.{name}") for name in ALGORITHMS
 ]
 
 
@@ -234,9 +235,11 @@ def test_number_of_threads_does_not_matter(monkeypatch, family, rows, n, neighbo
         computed = linkage(X, family, neighbors=neighbors, n_jobs=n_jobs)
         assert same_tree(computed, reference)
     # All that takes time is shared by Python, instead of by kernels among each other.
-    monkeypatch.setattr(importlib.import_module("fastrbhc._threads"), "_WORTH_A_THREAD_SECONDS", 0)
+    monkeypatch.setattr(
+        importlib.import_module("fastrbhc._engine.threads"), "_WORTH_A_THREAD_SECONDS", 0
+    )
     for name in ("greedy", "levels"):
-        module = importlib.import_module(f"fastrbhc.agglomerators.{name}")
+        module = importlib.import_module(f"fastrbhc._engine.agglomeration.{name}")
         monkeypatch.setattr(module, "_LONG_SECONDS", 0.0)
     assert same_tree(linkage(X, family, neighbors=neighbors, n_jobs=2), reference)
     assert numba.get_num_threads() == threads

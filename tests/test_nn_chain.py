@@ -12,8 +12,8 @@ from strategies import FAMILIES, REDUCIBLE, continuous, continuous_rows, data_se
 from trees import same_tree
 
 from fastrbhc import linkage
-from fastrbhc.dendrogram import dendrogram_of_merges
 from fastrbhc.families import as_family
+from fastrbhc.tree.dendrogram import dendrogram_of_merges
 
 pytestmark = pytest.mark.fast
 

@@ -14,12 +14,12 @@ from strategies import weighted as weighted_data
 from trees import merged_values
 
 from fastrbhc import linkage
+from fastrbhc._engine.clusters.observations import Observations, collapse, take, weighted
 from fastrbhc.families import as_family
-from fastrbhc.observations import Observations, collapse, take, weighted
 
 pytestmark = pytest.mark.fast
 
-observations = importlib.import_module("fastrbhc.observations")
+observations = importlib.import_module("fastrbhc._engine.clusters.observations")
 
 
 def constant_hash(rows):

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from strategies import FAMILIES, REDUCIBLE, continuous_rows
 
-from fastrbhc import linkage, planning
+from fastrbhc import linkage
+from fastrbhc._engine import planning
+from fastrbhc._engine.clusters.observations import Observations, take
 from fastrbhc.families import as_family
-from fastrbhc.observations import Observations, take
 
 every_family = pytest.mark.parametrize("family", FAMILIES)
 

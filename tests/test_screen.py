@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fastrbhc import families, statistics
-from fastrbhc._jit import kernel
-from fastrbhc._screen import FOUR, STRIP, near, screen
-from fastrbhc.geometry import (
+from fastrbhc import families
+from fastrbhc._engine.clusters import build as statistics
+from fastrbhc._engine.clusters.observations import weighted
+from fastrbhc._engine.geometry.contract import (
     BLOCK,
     GROUP,
     aim,
@@ -18,7 +18,8 @@ from fastrbhc.geometry import (
     new_scratch,
     suspects,
 )
-from fastrbhc.observations import weighted
+from fastrbhc._engine.geometry.float32_screen import FOUR, STRIP, near, screen
+from fastrbhc._engine.jit import kernel
 
 
 @kernel

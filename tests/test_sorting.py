@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fastrbhc import _sorting
-from fastrbhc._sorting import stable_order
+from fastrbhc._engine.math import radix_sort as _sorting
+from fastrbhc._engine.math.radix_sort import stable_order
 
 N = 5_000
 

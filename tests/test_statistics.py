@@ -6,8 +6,9 @@ import exact
 import numpy as np
 import pytest
 
-from fastrbhc import dissimilarity, families, statistics
-from fastrbhc.observations import Observations
+from fastrbhc import dissimilarity, families
+from fastrbhc._engine.clusters import build as statistics
+from fastrbhc._engine.clusters.observations import Observations
 
 NAMES = ["spherical_gaussian", "gaussian", "poisson", "multinomial", "bernoulli", "exponential"]
 

@@ -11,7 +11,7 @@ import pandas
 import pytest
 from scipy.sparse import csr_array
 
-from fastrbhc.tables import read_table
+from fastrbhc.cli.tables import read_table
 
 VALUES = [[1.0, 2.0], [3.5, -4.0]]
 

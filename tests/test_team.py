@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from fastrbhc import _team
-from fastrbhc._jit import compiling_for, config, kernel
-from fastrbhc._team import Team, team_of, together
-from fastrbhc._threads import Threads
+from fastrbhc._engine import team as _team
+from fastrbhc._engine.jit import compiling_for, config, kernel
+from fastrbhc._engine.team import Team, team_of, together
+from fastrbhc._engine.threads import Threads
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from fastrbhc._threads import Threads
+from fastrbhc._engine.threads import Threads
 
 pytestmark = pytest.mark.fast
 

@@ -12,7 +12,8 @@ import pytest
 from scipy import sparse
 
 import fastrbhc
-from fastrbhc import RBHC, families, validation
+from fastrbhc import RBHC, families
+from fastrbhc import _validation as validation
 
 GOOD = np.array([[1.0, 2.0], [3.0, 1.0], [2.0, 2.0]])
 
@@ -44,11 +45,13 @@ def no_work(monkeypatch):
         raise AssertionError("work began before the input was checked")
 
     # fastrbhc.linkage is the function; its module is found among all modules.
-    monkeypatch.setattr(sys.modules["fastrbhc.linkage"], "build", worked)
+    monkeypatch.setattr(sys.modules["fastrbhc._linkage"], "build", worked)
     monkeypatch.setattr(sys.modules["fastrbhc.estimators"], "build", worked)
     monkeypatch.setitem(sys.modules["fastrbhc.thresholds"].FROM_ROWS, "kmeans", worked)
     monkeypatch.setattr(sys.modules["fastrbhc.thresholds"], "heuristic", worked)
-    monkeypatch.setattr(sys.modules["fastrbhc.statistics"], "clusters_of_groups", worked)
+    monkeypatch.setattr(
+        sys.modules["fastrbhc._engine.clusters.build"], "clusters_of_groups", worked
+    )
 
 
 # Rows
@@ -316,7 +319,7 @@ def test_the_name_of_a_built_in_family_is_not_given_away():
 
 @pytest.fixture
 def every_job_is_long(monkeypatch):
-    module = sys.modules["fastrbhc.planning"]
+    module = sys.modules["fastrbhc._engine.planning"]
     monkeypatch.setattr(module, "_LONG_SECONDS", 0.0)
     monkeypatch.setattr(module, "_WORTH_A_PILOT", 1_000)
 

@@ -8,15 +8,15 @@ the scikit-learn estimator. The conjugate models are records of their hyperparam
 from __future__ import annotations
 
 from fastrbhc.bhc._interface import Model, as_model, model, registered
-from fastrbhc.bhc.beta_bernoulli import BetaBernoulli
+from fastrbhc.bhc._linkage import bhc_linkage
 from fastrbhc.bhc.dendrogram import BayesianDendrogram
-from fastrbhc.bhc.dirichlet_multinomial import DirichletMultinomial
 from fastrbhc.bhc.estimator import BHC
-from fastrbhc.bhc.gamma_poisson import GammaPoisson
-from fastrbhc.bhc.linkage import bhc_linkage
 from fastrbhc.bhc.marginal import log_marginal_likelihood
-from fastrbhc.bhc.normal_gamma import NormalGamma
-from fastrbhc.bhc.normal_wishart import NormalWishart
+from fastrbhc.bhc.models.beta_bernoulli import BetaBernoulli
+from fastrbhc.bhc.models.dirichlet_multinomial import DirichletMultinomial
+from fastrbhc.bhc.models.gamma_poisson import GammaPoisson
+from fastrbhc.bhc.models.normal_gamma import NormalGamma
+from fastrbhc.bhc.models.normal_wishart import NormalWishart
 
 __all__ = [
     "BHC",

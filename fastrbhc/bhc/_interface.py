@@ -25,7 +25,7 @@ Its methods are plain Python:
 
 With c a cluster of n rows, what is left of log p(X_c | H_c) is called ℓ(c). A likelihood knows it
 from the *sufficient statistics* of c alone: rows are never looked at again. They are kept in
-`fastrbhc.geometry.Clusters`. Plain Python again:
+`fastrbhc._engine.geometry.contract.Clusters`. Plain Python again:
 
 ``observe(X)``
     The statistics of rows as they go into ``clusters.means``: (n, columns).
@@ -58,7 +58,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._jit import contract
+from fastrbhc._engine.jit import contract
 from fastrbhc.families import Domain
 
 

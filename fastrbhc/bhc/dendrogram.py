@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from fastrbhc._jit import kernel
-from fastrbhc.bhc._rising import log_rising
-from fastrbhc.dendrogram import Dendrogram
-from fastrbhc.validation import check_count, check_number, check_share
+from fastrbhc._engine.jit import kernel
+from fastrbhc._validation import check_count, check_number, check_share
+from fastrbhc.bhc.likelihoods.rising import log_rising
+from fastrbhc.tree.dendrogram import Dendrogram
 
 
 def _nothing() -> NDArray[np.float64]:

@@ -11,13 +11,8 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fastrbhc._html import FittedHTML
-from fastrbhc.bhc._interface import Model, as_model
-from fastrbhc.bhc.evidence import check_search
-from fastrbhc.bhc.linkage import fit_tree
-from fastrbhc.bhc.predictive import log_densities, log_densities_of_clusters
-from fastrbhc.observations import Observations, order_by_value
-from fastrbhc.validation import (
+from fastrbhc._engine.clusters.observations import Observations, order_by_value
+from fastrbhc._validation import (
     check_count,
     check_kinds,
     check_share,
@@ -25,6 +20,11 @@ from fastrbhc.validation import (
     check_values,
     column_names,
 )
+from fastrbhc.bhc._interface import Model, as_model
+from fastrbhc.bhc._linkage import fit_tree
+from fastrbhc.bhc.evidence import check_search
+from fastrbhc.bhc.predictive import log_densities, log_densities_of_clusters
+from fastrbhc.plotting.html import FittedHTML
 
 
 class BHC(FittedHTML, ClusterMixin, BaseEstimator):

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from sklearn.utils import check_random_state
 
+from fastrbhc._validation import check_choice, check_positive
 from fastrbhc.bhc._interface import Model
-from fastrbhc.validation import check_choice, check_positive
 
 # Rows that trees of the search have at most, and how many trees for each hyperparameter.
 SAMPLE = 2_000

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastrbhc._jit import compiling_for
+from fastrbhc._engine.geometry.contract import new_scratch
+from fastrbhc._engine.jit import compiling_for
+from fastrbhc._validation import check_rows
 from fastrbhc.bhc._interface import Model, as_model
 from fastrbhc.bhc.potentials import absorb, clusters_of_rows, potentials_of
-from fastrbhc.geometry import new_scratch
-from fastrbhc.validation import check_rows
 
 
 def log_marginal_likelihood(X: ArrayLike, model: str | Model) -> float:

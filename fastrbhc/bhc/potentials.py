@@ -10,10 +10,10 @@ and the dissimilarity is the logarithm of the odds *against* merging,
     d(a, b) = log φ(X_a | T_a) + log φ(X_b | T_b) − log φ(X_c | H_c).
 
 It is negative where a merge is more likely than not, and far from reducible: the larger two parts
-of one cluster have grown, the surer is their union. `fastrbhc.agglomerators.greedy` is exact all
-the same. `Potentials` is a geometry as `fastrbhc.geometry` describes them, but for what only the
-kd-tree and audits ask. Everything is a logarithm, log α too, and leaves out what a row adds
-whatever the cluster.
+of one cluster have grown, the surer is their union. `fastrbhc._engine.agglomeration.greedy` is
+exact all the same. `Potentials` is a geometry as `fastrbhc._engine.geometry.contract` describes
+them, but for what only the kd-tree and audits ask. Everything is a logarithm, log α too, and
+leaves out what a row adds whatever the cluster.
 """
 
 from __future__ import annotations
@@ -25,10 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from fastrbhc._eight import at_most, load
-from fastrbhc._jit import kernel
-from fastrbhc.bhc._interface import join, log_marginal, summarise, upper_bounds
-from fastrbhc.geometry import (
+from fastrbhc._engine.geometry.contract import (
     SPARE,
     TILE,
     Clusters,
@@ -38,6 +35,9 @@ from fastrbhc.geometry import (
     refresh,
     suspects_one_by_one,
 )
+from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.simd import at_most, load
+from fastrbhc.bhc._interface import join, log_marginal, summarise, upper_bounds
 
 # Covers the rounding of a bound and of the value it bounds, as a share of their terms.
 _ROUNDING = 1e-13

@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._jit import compiling_for, kernel
+from fastrbhc._engine.geometry.contract import new_scratch
+from fastrbhc._engine.jit import compiling_for, kernel
 from fastrbhc.bhc._interface import Model, log_marginal
 from fastrbhc.bhc.dendrogram import BayesianDendrogram, log_sum
 from fastrbhc.bhc.potentials import Potentials, absorb, clusters_of_rows, potentials_of
-from fastrbhc.geometry import new_scratch
 
 # New rows that are looked at together.
 _PORTION = 1024

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import linkage as classical_linkage
 
+from fastrbhc._linkage import linkage
+from fastrbhc._validation import check_choice
 from fastrbhc.bhc import BHC
-from fastrbhc.dendrogram import Dendrogram, dendrogram_of_merges
 from fastrbhc.estimators import RBHC
-from fastrbhc.linkage import linkage
-from fastrbhc.validation import check_choice
+from fastrbhc.tree.dendrogram import Dendrogram, dendrogram_of_merges
 
 # Rows on which hyperparameters of BHC are searched for: with all of them the search alone would
 # take a quarter of an hour for Table 2.

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc import statistics
-from fastrbhc._jit import kernel
-from fastrbhc._threads import Threads
+from fastrbhc._dissimilarity import taylor_value
+from fastrbhc._engine.clusters import build as statistics
+from fastrbhc._engine.clusters.observations import weighted
+from fastrbhc._engine.geometry.contract import Clusters, dissimilarity, merge, new_scratch
+from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.threads import Threads
+from fastrbhc._validation import check_count
 from fastrbhc.experiments._distributions import Distribution
-from fastrbhc.geometry import Clusters, dissimilarity, merge, new_scratch
-from fastrbhc.observations import weighted
-from fastrbhc.taylor import taylor_value
-from fastrbhc.validation import check_count
 
 # Trials that are drawn together: a call in between costs a few per cent.
 CHUNK = 100

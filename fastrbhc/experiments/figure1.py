@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from fastrbhc._progress import Progress
+from fastrbhc._validation import check_count, check_threads
 from fastrbhc.experiments._distributions import DISTRIBUTIONS
 from fastrbhc.experiments._trials import ClusterSizes, check_seed, check_trials, run_trials
 from fastrbhc.experiments.table1 import standard_error
-from fastrbhc.validation import check_count, check_threads
 
 _LARGEST_SIZES = (25, 50, 100, 200, 400)
 _SCALES = (1, 2, 4, 8, 16)

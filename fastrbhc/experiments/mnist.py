@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fastrbhc._validation import check_count, check_threads
 from fastrbhc.experiments import _labelled
 from fastrbhc.experiments._comparison import Source, compare, table_of
 from fastrbhc.experiments._methods import METHODS, Dataset
 from fastrbhc.experiments._trials import check_seed
 from fastrbhc.families import Gaussian
 from fastrbhc.thresholds import kmeans_threshold
-from fastrbhc.validation import check_count, check_threads
 
 _GUESSES = (1, 2, 3, 4, 6, 8)
 # Grey values up to this, and the smoothing. The first is the setting of `table3`.

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._progress import Progress
+from fastrbhc._validation import check_threads
 from fastrbhc.experiments._distributions import DISTRIBUTIONS
 from fastrbhc.experiments._trials import Trials, check_seed, check_trials, run_trials
-from fastrbhc.validation import check_threads
 
 # As printed in the paper.
 PAPER = {

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from fastrbhc._validation import check_count, check_threads
 from fastrbhc.experiments._comparison import Source, compare, table_of
 from fastrbhc.experiments._methods import METHODS, TITLES, Dataset, chosen
 from fastrbhc.experiments._mixtures import MIXTURES, Mixture
 from fastrbhc.experiments._trials import check_seed
-from fastrbhc.validation import check_count, check_threads
 
 # As printed in the paper: mean and deviation of ten data sets, in the order of MIXTURES.
 PAPER: dict[str, tuple[tuple[float, float], ...]] = {

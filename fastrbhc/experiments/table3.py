@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from fastrbhc._validation import check_count, check_threads
 from fastrbhc.experiments import _labelled
 from fastrbhc.experiments._comparison import Source, compare, table_of
 from fastrbhc.experiments._methods import METHODS, TITLES, chosen
 from fastrbhc.experiments._trials import check_seed
 from fastrbhc.families import Gaussian, Multinomial
-from fastrbhc.validation import check_count, check_threads
 
 # As printed in the paper, which gives no deviations.
 PAPER = {

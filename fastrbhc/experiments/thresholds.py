@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
+from fastrbhc._validation import check_count, check_threads
 from fastrbhc.experiments import _labelled
 from fastrbhc.experiments._comparison import Source, compare
 from fastrbhc.experiments._methods import Dataset
@@ -17,7 +18,6 @@ from fastrbhc.experiments._mixtures import MIXTURES, Mixture
 from fastrbhc.experiments._trials import check_seed
 from fastrbhc.families import Gaussian, Multinomial, Poisson, SphericalGaussian, as_family
 from fastrbhc.thresholds import evidence_threshold, gap_threshold, kmeans_threshold
-from fastrbhc.validation import check_count, check_threads
 
 _GUESS = 8  # where nothing is known; that of RBHC
 _MOST = 60  # clusters among which the best cut is looked for

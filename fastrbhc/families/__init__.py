@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
+from fastrbhc._engine.clusters.observations import Observations
 from fastrbhc.families._interface import (
     Domain,
     Family,
@@ -24,7 +25,6 @@ from fastrbhc.families.gaussian import Gaussian
 from fastrbhc.families.multinomial import Multinomial
 from fastrbhc.families.poisson import Poisson
 from fastrbhc.families.spherical_gaussian import SphericalGaussian
-from fastrbhc.observations import Observations
 
 # The imports above are for readers and type checkers; this finds every other module.
 for _module in pkgutil.iter_modules(__path__):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from fastrbhc._jit import kernel
+from fastrbhc._engine.jit import kernel
 
 # Both are series in s = u/(2 + u), as log(1+u) = 2·artanh(s) = 2(s + s³/3 + s⁵/5 + …). Below this
 # |s| nine terms are exact to the last bit or two; above it the plain formula loses at most four

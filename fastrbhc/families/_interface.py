@@ -48,7 +48,7 @@ Methods of a separable family, the first four of which run inside kernels:
     Raises ValueError, or warns, where the parameters do not fit the rows. Optional.
 
 A family that is not separable writes ``geometry(n_features)`` instead, a record with the
-methods that ``fastrbhc.geometry`` lists.
+methods that ``fastrbhc._engine.geometry.contract`` lists.
 """
 
 from __future__ import annotations
@@ -60,15 +60,15 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._second_derivative import second_derivative_by_steps
-from fastrbhc.columns import (
+from fastrbhc._engine.clusters.observations import Observations
+from fastrbhc._engine.geometry.separable import separable_geometry
+from fastrbhc._engine.geometry.separable_columns import (
     pair_bound_by_divergences,
     pair_bound_by_variance,
     unknown_variance,
 )
+from fastrbhc._engine.math.second_derivative import second_derivative_by_steps
 from fastrbhc.families._smoothing import NONE, Smoothing
-from fastrbhc.observations import Observations
-from fastrbhc.separable import separable_geometry
 
 
 class Domain(NamedTuple):

@@ -8,31 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._coarse import merge_means, with_centred_coarse
-from fastrbhc._eight import EIGHT, at_most, larger, load, lowest, spread, store
-from fastrbhc._jit import kernel
-from fastrbhc.families._cholesky import (
-    PANEL,
-    add_product,
-    add_scatter,
-    factor_rows,
-    factor_rows_precisely,
-)
-from fastrbhc.families._interface import Domain, family
-from fastrbhc.families._leading import (
-    LANES,
-    LOG_OFF,
-    distance_bounds,
-    draw_outline,
-    lanes_size,
-    leading_bounds,
-    outline_size,
-    quick_log,
-    tile_bounds,
-)
-from fastrbhc.families._pull import box_pull, slot_pull
-from fastrbhc.families._smoothing import Smoothing, shift
-from fastrbhc.geometry import (
+from fastrbhc._engine.clusters.observations import column_ranges
+from fastrbhc._engine.geometry.contract import (
     ROUNDING,
     Clusters,
     Sizes,
@@ -43,7 +20,30 @@ from fastrbhc.geometry import (
     suspects_one_by_one,
     values_of_near,
 )
-from fastrbhc.observations import column_ranges
+from fastrbhc._engine.geometry.float32_means import merge_means, with_centred_coarse
+from fastrbhc._engine.geometry.leading_block import (
+    LANES,
+    LOG_OFF,
+    distance_bounds,
+    draw_outline,
+    lanes_size,
+    leading_bounds,
+    outline_size,
+    quick_log,
+    tile_bounds,
+)
+from fastrbhc._engine.geometry.projections import box_pull, slot_pull
+from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.math.cholesky import (
+    PANEL,
+    add_product,
+    add_scatter,
+    factor_rows,
+    factor_rows_precisely,
+)
+from fastrbhc._engine.simd import EIGHT, at_most, larger, load, lowest, spread, store
+from fastrbhc.families._interface import Domain, family
+from fastrbhc.families._smoothing import Smoothing, shift
 
 # Up to so many columns the kd-tree is at work, which has little use for principal axes.
 _FEW_COLUMNS = 8

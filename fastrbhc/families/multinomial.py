@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from fastrbhc._double_double import add, divide, two_sum
-from fastrbhc._jit import kernel
+from fastrbhc._engine.clusters.observations import Observations
+from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.math.double_double import add, divide, two_sum
 from fastrbhc.families._entropy import entropy_divergence
 from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._smoothing import Smoothing, contraction
-from fastrbhc.observations import Observations
 
 
 @family(

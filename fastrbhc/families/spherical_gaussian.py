@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastrbhc._engine.clusters.observations import column_ranges
 from fastrbhc.families._interface import Domain, family
-from fastrbhc.observations import column_ranges
 
 
 @family(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._optional import require
-from fastrbhc.validation import check_choice
+from fastrbhc._validation import check_choice
 
 INK, FAINT = "#222222", "#9a9a9a"
 DASHES = (0, (5, 4))

@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.decomposition import PCA
 
-from fastrbhc import statistics
+from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._optional import require
+from fastrbhc._validation import check_count, check_labels, check_rows, column_names
 from fastrbhc.families import Family, as_family
 from fastrbhc.plotting._style import FAINT, HUES, INK, axes, hue, plural, tidy
-from fastrbhc.validation import check_count, check_labels, check_rows, column_names
 
 # More clusters than this are too many for numbers.
 _MOST_NUMBERED = 30

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastrbhc._optional import require
+from fastrbhc._validation import check_count
 from fastrbhc.plotting._style import (
     DASHES,
     FAINT,
@@ -21,11 +22,10 @@ from fastrbhc.plotting._style import (
     tick,
     tidy,
 )
-from fastrbhc.validation import check_count
 
 if TYPE_CHECKING:
-    from fastrbhc.dendrogram import Dendrogram
-    from fastrbhc.path import ClusteringPath
+    from fastrbhc.tree.dendrogram import Dendrogram
+    from fastrbhc.tree.path import ClusteringPath
 
 _CLUSTERS = 30
 _MANY = 60  # points with a logarithmic axis

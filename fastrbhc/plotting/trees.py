@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastrbhc._optional import require
-from fastrbhc._traversal import common_labels, leaf_spans
+from fastrbhc._validation import check_count, check_labels, check_names
 from fastrbhc.plotting._style import (
     INK,
     axes,
@@ -25,10 +25,10 @@ from fastrbhc.plotting._style import (
     text_width,
     tidy,
 )
-from fastrbhc.validation import check_count, check_labels, check_names
+from fastrbhc.tree.traversal import common_labels, leaf_spans
 
 if TYPE_CHECKING:
-    from fastrbhc.dendrogram import Dendrogram
+    from fastrbhc.tree.dendrogram import Dendrogram
 
 _LEAVES, _MOST_LEAVES = 40, 80
 # Sizes of text in points, and how high a line is in multiples of that.

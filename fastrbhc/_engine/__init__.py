@@ -1,0 +1,1 @@
+"""Everything that runs in kernels, and what decides which of it does: private."""

@@ -1,0 +1,134 @@
+"""A binary heap of slots, ordered by the pair that each slot would merge with.
+
+Pairs are ordered by dissimilarity, then by the smaller, then by the larger of the two ranks.
+Since every pair of clusters alive has its own pair of ranks, the order is total, and the pair
+that greedy merges next is never in doubt. The dissimilarities stand beside the slots in heap
+order, so that a comparison reads what is next to it and not the link of a slot far away.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrbhc._engine.jit import kernel
+
+
+class Heap(NamedTuple):
+    """Slots in heap order, and where each of them stands (−1: not in the heap)."""
+
+    keys: NDArray[np.float64]  # the dissimilarity of the slot in the same place
+    slots: NDArray[np.int64]
+    positions: NDArray[np.int64]
+    size: NDArray[np.int64]  # (1,)
+
+
+def empty_heap(capacity: int) -> Heap:
+    """A heap with room for that many slots."""
+    return Heap(
+        np.empty(capacity),
+        np.empty(capacity, np.int64),
+        np.full(capacity, -1, np.int64),
+        np.zeros(1, np.int64),
+    )
+
+
+@kernel
+def pair_before(links, ranks, a, b):
+    """Whether the pair of slot a comes before the pair of slot b."""
+    if links.values[a] != links.values[b]:
+        return links.values[a] < links.values[b]
+    smaller_a, smaller_b = min(ranks[a], links.ranks[a]), min(ranks[b], links.ranks[b])
+    if smaller_a != smaller_b:
+        return smaller_a < smaller_b
+    return max(ranks[a], links.ranks[a]) < max(ranks[b], links.ranks[b])
+
+
+@kernel
+def heapify(heap, links, ranks, n):
+    """Fill the heap with the slots 0…n−1."""
+    heap.size[0] = n
+    for slot in range(n):
+        _place(heap, slot, links.values[slot], slot)
+    for position in range(n // 2 - 1, -1, -1):
+        _sink(heap, links, ranks, position)
+
+
+@kernel
+def update(heap, links, ranks, slot):
+    """Restore the order after the pair of a slot has changed either way."""
+    heap.keys[heap.positions[slot]] = links.values[slot]
+    _rise(heap, links, ranks, heap.positions[slot])
+    _sink(heap, links, ranks, heap.positions[slot])
+
+
+@kernel
+def insert(heap, links, ranks, slot):
+    """Put a slot that is not in the heap into it."""
+    _place(heap, heap.size[0], links.values[slot], slot)
+    heap.size[0] += 1
+    _rise(heap, links, ranks, heap.size[0] - 1)
+
+
+@kernel
+def remove(heap, links, ranks, slot):
+    """Take a slot out of the heap."""
+    position = heap.positions[slot]
+    heap.positions[slot] = -1
+    heap.size[0] -= 1
+    last = heap.slots[heap.size[0]]
+    if last != slot:
+        _place(heap, position, heap.keys[heap.size[0]], last)
+        _rise(heap, links, ranks, position)
+        _sink(heap, links, ranks, heap.positions[last])
+
+
+@kernel
+def _sink(heap, links, ranks, position):
+    """Let a slot whose pair has come later sink to its place."""
+    keys, slots, size = heap.keys, heap.slots, heap.size[0]
+    key, slot = keys[position], slots[position]
+    while True:
+        child = 2 * position + 1
+        if child >= size:
+            break
+        if child + 1 < size and (
+            keys[child + 1] < keys[child]
+            or (
+                keys[child + 1] == keys[child]
+                and pair_before(links, ranks, slots[child + 1], slots[child])
+            )
+        ):
+            child += 1
+        if keys[child] > key or (
+            keys[child] == key and not pair_before(links, ranks, slots[child], slot)
+        ):
+            break
+        _place(heap, position, keys[child], slots[child])
+        position = child
+    _place(heap, position, key, slot)
+
+
+@kernel
+def _rise(heap, links, ranks, position):
+    """Let a slot whose pair has come earlier rise to its place."""
+    keys, slots = heap.keys, heap.slots
+    key, slot = keys[position], slots[position]
+    while position > 0:
+        parent = (position - 1) // 2
+        if keys[parent] < key or (
+            keys[parent] == key and not pair_before(links, ranks, slot, slots[parent])
+        ):
+            break
+        _place(heap, position, keys[parent], slots[parent])
+        position = parent
+    _place(heap, position, key, slot)
+
+
+@kernel
+def _place(heap, position, key, slot):
+    heap.keys[position] = key
+    heap.slots[position] = slot
+    heap.positions[slot] = position

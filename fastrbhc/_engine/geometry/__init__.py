@@ -1,0 +1,1 @@
+"""Dissimilarities of clusters, and lower bounds of them."""

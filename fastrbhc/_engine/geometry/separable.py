@@ -1,0 +1,370 @@
+"""The geometry of families that sum one function of one variable over the columns.
+
+See `separable_columns` for one column of d and its bounds, and `separable_float32` for scans of
+many columns.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrbhc._engine.geometry.contract import (
+    ROUNDING,
+    TILE,
+    Clusters,
+    Sizes,
+    box_bounds_one_by_one,
+    candidates_by_bounds,
+    difference,
+    merge_exact_means,
+    n_columns,
+    suspects_one_by_one,
+    values_of_near,
+)
+from fastrbhc._engine.geometry.separable_columns import (
+    divergence,
+    pair_bound,
+    second_derivative,
+    unknown_variance,
+    variance_function,
+)
+from fastrbhc._engine.geometry.separable_float32 import HIGH, LOW, coarse_bounds, coarse_candidates
+from fastrbhc._engine.geometry.ward import Quadratic
+from fastrbhc._engine.jit import inlined_kernel, kernel
+from fastrbhc._engine.simd import (
+    EIGHT,
+    at_most,
+    larger,
+    load,
+    smaller,
+    spread,
+    store,
+    takes_eight,
+)
+
+# Weights of boxes and slots that hold anything are at most this.
+_FINITE = 1.7e308
+
+# Of families that users have declared: whether their variance function takes eight numbers.
+_TAKES_EIGHT: dict[Any, bool] = {}
+
+
+class Separable(NamedTuple):
+    """d = Σⱼ n₀·B(t₀ⱼ, tⱼ) + n₁·B(t₁ⱼ, tⱼ) with the family's divergence B, smoothed."""
+
+    family: Any
+    scale: float
+    offset: float
+
+    def dissimilarity(geometry, clusters, i, j, cutoff, scratch):
+        family, scale, offset = geometry.family, geometry.scale, geometry.offset
+        w0, w1 = clusters.weights[i], clusters.weights[j]
+        share0, share1 = w0 / (w0 + w1), w1 / (w0 + w1)
+        total = 0.0
+        for k in range(n_columns(clusters)):
+            mean0, mean1 = clusters.means[k, i], clusters.means[k, j]
+            step = scale * difference(clusters, i, j, k)
+            if step == 0.0:  # most columns, where counts are sparse
+                continue
+            mean = scale * (share0 * mean0 + share1 * mean1) + offset
+            value0, value1 = scale * mean0 + offset, scale * mean1 + offset
+            total += w0 * divergence(family, value0, mean, -share1 * step) + w1 * divergence(
+                family, value1, mean, share0 * step
+            )
+            if total > cutoff:  # terms are not negative: the sum cannot come back
+                break
+        return total
+
+    def curvature(geometry, clusters, i, j, centre, scratch):
+        scale = geometry.scale  # inside φ: its square comes out
+        total = 0.0
+        for k in range(n_columns(clusters)):
+            step = scale * difference(clusters, i, j, k)
+            if step != 0.0:  # else nothing, even where φ″ is infinite
+                mean = scale * clusters.means[k, centre] + geometry.offset
+                total += second_derivative(geometry.family, mean) * step * step
+        return total
+
+    def lower_bounds(geometry, clusters, i, start, stop, scratch):
+        if clusters.coarse.shape[0]:
+            coarse_bounds(geometry.family, clusters, i, start, stop, scratch)
+        else:
+            _exact_bounds(geometry, clusters, i, start, stop, scratch)
+
+    def candidates(geometry, clusters, i, start, stop, cutoff, scratch):
+        if clusters.coarse.shape[0]:
+            return coarse_candidates(geometry.family, clusters, i, start, stop, cutoff, scratch)
+        return candidates_by_bounds(geometry, clusters, i, start, stop, cutoff, scratch)
+
+    def aim(geometry, clusters, queue, first, last, scratch):
+        return
+
+    def suspects(geometry, clusters, queue, first, last, start, stop, cutoffs, scratch):
+        return suspects_one_by_one(
+            geometry, clusters, queue, first, last, start, stop, cutoffs, scratch
+        )
+
+    def tile_values(geometry, clusters, i, start, cutoff, scratch):
+        if clusters.coarse.shape[0]:
+            near = _coarse_near(geometry, clusters, i, start, cutoff, scratch)
+        else:
+            near = _near(geometry, clusters, i, start, cutoff, scratch)
+        return values_of_near(geometry, clusters, i, start, cutoff, near, scratch)
+
+    def n_extents(geometry):
+        return 0
+
+    def extent(geometry, clusters, i, e):
+        return 0.0
+
+    def box_bound(geometry, clusters, i, boxes, node, cutoff):
+        # d grows with either weight and along every ray from the mean of slot i, column by
+        # column: its minimum over the box is at that mean, clamped into the box.
+        family, scale, offset = geometry.family, geometry.scale, geometry.offset
+        n_features, group, lane = n_columns(clusters), node // EIGHT, node % EIGHT
+        w0, w1 = clusters.weights[i], boxes[group, 2 * n_features, lane]
+        if w1 == np.inf:
+            return np.nan
+        share0, share1 = w0 / (w0 + w1), w1 / (w0 + w1)
+        total = 0.0
+        for k in range(n_features):
+            mean0 = clusters.means[k, i]
+            mean1 = min(max(mean0, boxes[group, 2 * k, lane]), boxes[group, 2 * k + 1, lane])
+            if mean1 != mean0:
+                value0, value1 = scale * mean0 + offset, scale * mean1 + offset
+                step = scale * (mean1 - mean0)
+                total += pair_bound(family, value0, value1, step, share0, share1)
+        return total * ((w0 + w1) * ROUNDING)
+
+    def box_bounds(geometry, clusters, i, boxes, group, cutoff, scratch):
+        family, scale, offset = geometry.family, geometry.scale, geometry.offset
+        n_features = n_columns(clusters)
+        w0, w1 = clusters.weights[i], load(boxes, (group, 2 * n_features, 0))
+        share0, share1 = w0 / (w0 + w1), w1 / (w0 + w1)
+        total = spread(0.0)
+        for k in range(n_features):
+            mean0 = clusters.means[k, i]
+            mean1 = larger(load(boxes, (group, 2 * k, 0)), mean0)
+            mean1 = smaller(mean1, load(boxes, (group, 2 * k + 1, 0)))
+            value0, value1 = scale * mean0 + offset, scale * mean1 + offset
+            step = scale * (mean1 - mean0)
+            total = total + pair_bound(family, value0, value1, step, share0, share1)
+        return _store_bounds(total, w0, w1, cutoff, scratch)
+
+    def pull_bounds(geometry, clusters, a, b, start, stop, cutoff, scratch):
+        bounds, others = scratch.bounds, scratch.pulls
+        _pulled_towards(geometry, clusters, a, b, start, stop, scratch, bounds)
+        found = np.int64(0)
+        for s in range(stop - start):
+            found |= np.int64(bounds[s] <= cutoff)
+        if found:
+            _pulled_towards(geometry, clusters, b, a, start, stop, scratch, others)
+            for s in range(stop - start):
+                bounds[s] = bounds[s] if bounds[s] > others[s] else others[s]
+
+    def box_pull_bound(geometry, clusters, a, b, boxes, node, heaviest, cutoff, scratch):
+        if boxes[node // EIGHT, 2 * n_columns(clusters), node % EIGHT] == np.inf:
+            return np.nan
+        bound = _box_pulled_towards(geometry, clusters, a, b, boxes, node, heaviest)
+        if bound > cutoff:
+            return bound
+        return max(bound, _box_pulled_towards(geometry, clusters, b, a, boxes, node, heaviest))
+
+    def merge(geometry, clusters, i, j, scratch):
+        merge_exact_means(clusters, i, j)
+        for row in range(clusters.coarse.shape[0]):
+            value = geometry.scale * clusters.means[clusters.order[row], i] + geometry.offset
+            clusters.coarse[row, i] = min(max(value, LOW), HIGH)
+
+    def refresh(geometry, clusters, i, scratch):
+        return
+
+    def with_coarse(self, clusters: Clusters) -> Clusters:
+        n_features = clusters.means.shape[0]
+        telling, hidden, relative = np.zeros(n_features), 0.0, 0.0
+        for k in range(n_features):
+            values = self._values(clusters, k)
+            coarse = np.clip(values, LOW, HIGH)
+            telling[k] = self._telling(coarse)
+            hidden += self._telling(values) - telling[k]
+            lowest, highest = np.fmin.reduce(coarse), np.fmax.reduce(coarse)
+            relative += max(
+                lowest**2 / variance_function(self.family, lowest),
+                highest**2 / variance_function(self.family, highest),
+            )
+        if not hidden <= telling.sum():  # most of what tells points apart is out of range
+            return clusters._replace(coarse=clusters.coarse[:0])
+        clusters.order[:] = np.argsort(-telling, kind="stable")
+        for row, k in enumerate(clusters.order):
+            clusters.coarse[row] = np.clip(self._values(clusters, k), LOW, HIGH)
+        clusters.slack[0] = 2.0**-43 * relative
+        return clusters
+
+    def _values(self, clusters: Clusters, k: int) -> NDArray[np.float64]:
+        return self.scale * clusters.means[k] + self.offset
+
+    def _telling(self, values: NDArray[np.float64]) -> float:
+        """How much a column adds to d, on the average."""
+        mean = np.nanmean(values)
+        return (
+            float(np.nanvar(values) / variance_function(self.family, mean)) if mean > 0.0 else 0.0
+        )
+
+    def sizes(self, n_features: int) -> Sizes:
+        coarse = type(self.family).variance_function is not unknown_variance
+        return Sizes(coarse=coarse, by_cluster=coarse)
+
+
+class SeparableOneByOne(Separable):
+    """The same for families whose bounds are not for eight numbers at a time."""
+
+    def tile_values(geometry, clusters, i, start, cutoff, scratch):
+        if clusters.coarse.shape[0]:
+            near = _coarse_near(geometry, clusters, i, start, cutoff, scratch)
+        else:
+            _exact_bounds(geometry, clusters, i, start, start + TILE, scratch)
+            near = at_most(load(scratch.bounds, (0,)), cutoff)
+        return values_of_near(geometry, clusters, i, start, cutoff, near, scratch)
+
+    def box_bounds(geometry, clusters, i, boxes, group, cutoff, scratch):
+        return box_bounds_one_by_one(geometry, clusters, i, boxes, group, cutoff, scratch)
+
+
+def separable_geometry(family: Any, n_features: int) -> Quadratic | Separable:
+    """The geometry that every separable family gets."""
+    scale, offset = family.smoothing_map(n_features)
+    if family.quadratic:
+        # φ″/2 is the divergence of a unit step, wherever it starts.
+        return Quadratic(divergence(family, 1.0, 0.0, 1.0) * scale * scale)
+    kind = Separable if _variance_takes_eight(family) else SeparableOneByOne
+    return kind(family, float(scale), float(offset))
+
+
+def _variance_takes_eight(family: Any) -> bool:
+    cls: Any = type(family)
+    if cls.variance_function is unknown_variance:
+        return False
+    if cls.__module__.startswith("fastrbhc.families."):
+        return True  # to ask takes a tenth of a second
+    if cls not in _TAKES_EIGHT:
+        _TAKES_EIGHT[cls] = takes_eight(cls.variance_function, family)
+    return _TAKES_EIGHT[cls]
+
+
+@inlined_kernel
+def _near(geometry, clusters, i, start, cutoff, scratch):
+    """Which slots of a tile have bounds of at most the cutoff, as bits."""
+    family, scale, offset = geometry.family, geometry.scale, geometry.offset
+    means, residuals = clusters.means, clusters.residuals
+    w0, w1 = clusters.weights[i], load(clusters.weights, (start,))
+    share0, share1 = w0 / (w0 + w1), w1 / (w0 + w1)
+    total = spread(0.0)
+    for k in range(n_columns(clusters)):
+        mean0, mean1 = means[k, i], load(means, (k, start))
+        step = scale * ((mean1 - mean0) + (load(residuals, (k, start)) - residuals[k, i]))
+        value0, value1 = scale * mean0 + offset, scale * mean1 + offset
+        total = total + pair_bound(family, value0, value1, step, share0, share1)
+    return _store_bounds(total, w0, w1, cutoff, scratch)
+
+
+@kernel
+def _coarse_near(geometry, clusters, i, start, cutoff, scratch):
+    """The same from coarse means."""
+    near = 0
+    count = coarse_candidates(geometry.family, clusters, i, start, start + TILE, cutoff, scratch)
+    for c in range(count):
+        near |= 1 << (scratch.slots[c] - start)
+    return near
+
+
+@inlined_kernel
+def _store_bounds(total, w0, w1, cutoff, scratch):
+    """Write eight bounds; which of them are at most the cutoff, as bits, free ones left out."""
+    # Not a number, as where a variance overflows, becomes 0, which is a bound too.
+    bounds = larger(total * ((w0 + w1) * ROUNDING), 0.0)
+    store(scratch.bounds, bounds)
+    return at_most(bounds, cutoff) & at_most(w1, _FINITE)
+
+
+@kernel
+def _exact_bounds(geometry, clusters, i, start, stop, scratch):
+    """The lower bounds from the means themselves."""
+    family, scale, offset = geometry.family, geometry.scale, geometry.offset
+    size = stop - start
+    bounds, shares, others = scratch.bounds, scratch.shares[0], scratch.shares[1]
+    weight, weights = clusters.weights[i], clusters.weights[start:stop]
+    for s in range(size):
+        bounds[s] = 0.0
+        shares[s] = weight / (weight + weights[s])
+        others[s] = weights[s] / (weight + weights[s])
+    for k in range(n_columns(clusters)):
+        mean0, rest0 = clusters.means[k, i], clusters.residuals[k, i]
+        means, rests = clusters.means[k, start:stop], clusters.residuals[k, start:stop]
+        value0 = scale * mean0 + offset
+        for s in range(size):
+            step = scale * ((means[s] - mean0) + (rests[s] - rest0))
+            value1 = scale * means[s] + offset
+            bounds[s] += pair_bound(family, value0, value1, step, shares[s], others[s])
+    for s in range(size):
+        bounds[s] *= (weight + weights[s]) * ROUNDING
+
+
+@kernel
+def _pulled_towards(geometry, clusters, a, b, start, stop, scratch, bounds):
+    """Lower bounds of d(a∪x, b) for the slots x of a run."""
+    family, scale, offset = geometry.family, geometry.scale, geometry.offset
+    shares, others = scratch.shares[0], scratch.shares[1]
+    n_a, n_b, weights = clusters.weights[a], clusters.weights[b], clusters.weights[start:stop]
+    for s in range(stop - start):
+        bounds[s] = 0.0
+        shares[s] = weights[s] / (n_a + weights[s])  # of x in a∪x
+        others[s] = n_b / (n_a + weights[s] + n_b)  # of b in all three
+    for k in range(n_columns(clusters)):
+        mean_a, mean_b = clusters.means[k, a], clusters.means[k, b]
+        value_b, means = scale * mean_b + offset, clusters.means[k, start:stop]
+        for s in range(stop - start):
+            mean = mean_a + shares[s] * (means[s] - mean_a)
+            value = scale * mean + offset
+            step = _surely(scale * (mean_b - mean), scale * (abs(mean_a) + abs(means[s])), value_b)
+            bounds[s] += pair_bound(family, value, value_b, step, 1.0 - others[s], others[s])
+    for s in range(stop - start):
+        bounds[s] *= (n_a + weights[s] + n_b) * ROUNDING
+
+
+@kernel
+def _box_pulled_towards(geometry, clusters, a, b, boxes, node, heaviest):
+    """Lower bound of d(a∪x, b) for whatever x a box may hold.
+
+    The mean of a∪x is that of a, moved a share of its way to the mean of x; the share is that of
+    the weight of x, which is bounded either way. So it lies in an interval, column by column, and
+    d is smallest at the mean of b clamped into it, with the least weight that a∪x may have.
+    """
+    family, scale, offset = geometry.family, geometry.scale, geometry.offset
+    n_features, group, lane = n_columns(clusters), node // EIGHT, node % EIGHT
+    n_a, n_b = clusters.weights[a], clusters.weights[b]
+    lightest = boxes[group, 2 * n_features, lane]
+    least, most = lightest / (n_a + lightest), heaviest / (n_a + heaviest)
+    weight = n_a + lightest + n_b
+    share_b, total = n_b / weight, 0.0
+    for k in range(n_features):
+        mean_a, mean_b = clusters.means[k, a], clusters.means[k, b]
+        lowest, highest = boxes[group, 2 * k, lane], boxes[group, 2 * k + 1, lane]
+        low, high = lowest - mean_a, highest - mean_a
+        low = mean_a + low * (most if low < 0.0 else least)
+        high = mean_a + high * (most if high > 0.0 else least)
+        mean = min(max(mean_b, low), high)
+        size = abs(mean_a) + max(abs(lowest), abs(highest))
+        value, value_b = scale * mean + offset, scale * mean_b + offset
+        step = _surely(scale * (mean_b - mean), scale * size, value_b)
+        total += pair_bound(family, value, value_b, step, 1.0 - share_b, share_b)
+    return total * weight * ROUNDING
+
+
+@kernel
+def _surely(step, size, value):
+    """A step that rounding has not made longer, from the size of what it is a difference of."""
+    return math.copysign(max(abs(step) - 2e-15 * (size + abs(value)), 0.0), step)

@@ -1,0 +1,1 @@
+"""Numbers, matrices and orders, with nothing of clusters in it."""

@@ -1,0 +1,154 @@
+"""Row by row Cholesky factors of scatter matrices, in floats or in double-double.
+
+The matrix is S_i + S_j + ridge·I (or S_i + ridge·I for j = −1), S being the scatter of a cluster:
+rows of the lower triangle in clusters.moments, leading digits first, then as many further digits.
+
+A cluster of few rows is flat in some directions, and there only the ridge is left after all that
+was large has cancelled. In floats the result has lost a digit for each factor of ten in between;
+the callers watch that factor and repeat the work in double-double where it is too large. Scatter
+has to be kept in double-double for that, and only that: the differences of means may be floats,
+since their own rounding tilts a flat cluster by 2⁻⁵³, which enters with its square.
+
+A factor of d columns stands in an array of 2d rows: in the columns after the first d there is room
+for a solution, and there are the pivots and the reciprocals of their roots.
+"""
+
+from __future__ import annotations
+
+import math
+
+from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.math.double_double import add, multiply, two_product, two_sum
+
+# Rows of a factor in floats that are computed together.
+PANEL = 4
+
+# A pivot below this share of its diagonal entry has lost four digits: look again, precisely.
+CANCELLED = 1e-4
+
+
+@kernel
+def add_product(moments, i, entry, weight, step0, step1):
+    """Add weight·step0·step1 to one entry of the scatter of slot i."""
+    half = moments.shape[1] // 2
+    product, error = two_product(step0, step1)
+    term, rest = multiply(weight, product, error)
+    moments[i, entry], moments[i, half + entry] = add(
+        moments[i, entry], moments[i, half + entry], term, rest
+    )
+
+
+@kernel
+def add_scatter(moments, i, j):
+    """Add the scatter of slot j to that of slot i."""
+    half = moments.shape[1] // 2
+    for entry in range(half):
+        moments[i, entry], moments[i, half + entry] = add(
+            moments[i, entry],
+            moments[i, half + entry],
+            moments[j, entry],
+            moments[j, half + entry],
+        )
+
+
+@kernel
+def factor_rows(moments, i, j, n_features, first, ridge, work):
+    """The next PANEL rows of the factor, from row ``first`` on; False if floats will not do.
+
+    The rows go through the columns before them side by side, which hides that each sum has to
+    wait for the term before it: up to four times as fast as row by row.
+    """
+    last = min(first + PANEL, n_features)
+    panel = work[n_features:]  # where the further digits of double-doubles would stand
+    row1, row2, row3 = min(first + 1, last - 1), min(first + 2, last - 1), last - 1
+    start0, start1 = first * (first + 1) // 2, row1 * (row1 + 1) // 2
+    start2, start3 = row2 * (row2 + 1) // 2, row3 * (row3 + 1) // 2
+    for m in range(first):
+        total0, total1 = _sum(moments, i, j, start0 + m), _sum(moments, i, j, start1 + m)
+        total2, total3 = _sum(moments, i, j, start2 + m), _sum(moments, i, j, start3 + m)
+        for column in range(m):
+            entry = work[m, column]
+            total0 -= entry * panel[column, 0]
+            total1 -= entry * panel[column, 1]
+            total2 -= entry * panel[column, 2]
+            total3 -= entry * panel[column, 3]
+        scale = work[m, n_features + 2]
+        panel[m, 0], panel[m, 1] = total0 * scale, total1 * scale
+        panel[m, 2], panel[m, 3] = total2 * scale, total3 * scale
+    for k in range(first, last):
+        total0, total1, total2, total3 = 0.0, 0.0, 0.0, 0.0
+        for column in range(first):
+            entry = panel[column, k - first]
+            work[k, column] = entry
+            total0 += entry * panel[column, 0]
+            total1 += entry * panel[column, 1]
+            total2 += entry * panel[column, 2]
+            total3 += entry * panel[column, 3]
+        work[k, first] = total0
+        if k > first:
+            work[k, row1] = total1
+        if k > first + 1:
+            work[k, row2] = total2
+        if k > first + 2:
+            work[k, row3] = total3
+        for m in range(first, k + 1):
+            diagonal = _sum(moments, i, j, k * (k + 1) // 2 + m)
+            if m == k:
+                diagonal += ridge
+            total = diagonal - work[k, m]
+            for column in range(first, m):
+                total -= work[k, column] * work[m, column]
+            if m < k:
+                work[k, m] = total * work[m, n_features + 2]
+            else:
+                pivot = max(total, ridge)  # as it is but for rounding
+                work[k, k] = math.sqrt(pivot)
+                work[k, n_features + 1], work[k, n_features + 2] = pivot, 1.0 / work[k, k]
+                if pivot < CANCELLED * diagonal:
+                    return False
+    return True
+
+
+@kernel
+def _sum(moments, i, j, entry):
+    """An entry of the scatter of slot i, or of slots i and j together."""
+    return moments[i, entry] + moments[j, entry] if j >= 0 else moments[i, entry]
+
+
+@kernel
+def factor_rows_precisely(moments, i, j, n_features, first, ridge, factor):
+    """The same in double-double; the further digits are in the second half of the rows."""
+    for k in range(first, min(first + PANEL, n_features)):
+        _factor_row(moments, i, j, n_features, k, ridge, factor)
+
+
+@kernel
+def _factor_row(moments, i, j, low, k, ridge, factor):
+    half = moments.shape[1] // 2
+    first = k * (k + 1) // 2
+    total, rest = 0.0, 0.0
+    for m in range(k + 1):
+        total, rest = moments[i, first + m], moments[i, half + first + m]
+        if j >= 0:
+            total, rest = add(total, rest, moments[j, first + m], moments[j, half + first + m])
+        if m == k:
+            total, rest = add(total, rest, ridge, 0.0)
+        for column in range(m):
+            high0, low0 = factor[k, column], factor[low + k, column]
+            high1, low1 = factor[m, column], factor[low + m, column]
+            product, error = two_product(high0, high1)
+            total, rest = add(total, rest, -product, -(error + (high0 * low1 + low0 * high1)))
+        if m < k:
+            # One step of Newton's iteration, on the quotient and below on the root.
+            quotient = total / factor[m, m]
+            product, error = two_product(quotient, factor[m, m])
+            remainder = ((total - product) - error) + (rest - quotient * factor[low + m, m])
+            factor[k, m], factor[low + k, m] = two_sum(quotient, remainder / factor[m, m])
+    if total < ridge:
+        total, rest = ridge, 0.0
+    root = math.sqrt(total)
+    square, error = two_product(root, root)
+    factor[k, k], factor[low + k, k] = two_sum(
+        root, (((total - square) - error) + rest) / (2.0 * root)
+    )
+    factor[k, low + 1], factor[k, low + 2] = total, 1.0 / factor[k, k]

@@ -1,0 +1,100 @@
+"""Arithmetic on unevaluated sums of two floats, about 32 decimal digits.
+
+The means of clusters are kept this way. Two large clusters may have means that agree in
+ten digits; their dissimilarity needs the *difference*, of which a single float would
+leave six. Every operation here gives the same bits when its operands are exchanged.
+
+References: Dekker (1971), Numer. Math. 18; Knuth, TAOCP vol. 2, 4.2.2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import types
+from numba.extending import intrinsic
+
+from fastrbhc._engine.jit import kernel, overload
+
+_SPLITTER = 134217729.0  # 2**27 + 1
+_intrinsic: Any = intrinsic  # its own annotations are of the wrapped function
+
+
+@kernel
+def two_sum(a, b):
+    """The float sum of a and b, and its rounding error, exactly."""
+    total = a + b
+    of_b = total - a
+    return total, (a - (total - of_b)) + (b - of_b)
+
+
+@kernel
+def two_product(a, b):
+    """The float product of a and b, and its rounding error, exactly (|a|, |b| < 1e290)."""
+    product = a * b
+    return product, _product_error(a, b, product)
+
+
+def _product_error(a: float, b: float, product: float) -> float:
+    """a·b − product, by Dekker's splitting; in kernels by one fused instruction, the same bits."""
+    scaled = _SPLITTER * a
+    a_high = scaled - (scaled - a)
+    a_low = a - a_high
+    scaled = _SPLITTER * b
+    b_high = scaled - (scaled - b)
+    b_low = b - b_high
+    return ((a_high * b_high - product) + (a_high * b_low + a_low * b_high)) + a_low * b_low
+
+
+@overload(_product_error, strict=False)
+def _fused_product_error(a: Any, b: Any, product: Any) -> Any:
+    return lambda a, b, product: _fused_multiply_add(a, b, -product)
+
+
+@_intrinsic
+def _fused_multiply_add(context: Any, a: Any, b: Any, c: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.fma(*arguments)
+
+    return types.float64(types.float64, types.float64, types.float64), generate
+
+
+@kernel
+def multiply(factor, high, low):
+    """A float times a double-double."""
+    product, error = two_product(factor, high)
+    return two_sum(product, error + factor * low)
+
+
+@kernel
+def add(high0, low0, high1, low1):
+    """The sum of two double-doubles."""
+    total, error = two_sum(high0, high1)
+    return two_sum(total, error + (low0 + low1))
+
+
+@kernel
+def divide(high, low, divisor):
+    """A double-double divided by a float."""
+    quotient = high / divisor
+    product, error = two_product(quotient, divisor)
+    return two_sum(quotient, ((high - product) - error + low) / divisor)
+
+
+@kernel
+def weighted_mean(weight0, high0, low0, weight1, high1, low1):
+    """The mean of two double-doubles under two weights; exactly their value if they agree."""
+    if high0 == high1 and low0 == low1:
+        return high0, low0
+    part0, rest0 = multiply(weight0, high0, low0)
+    part1, rest1 = multiply(weight1, high1, low1)
+    total, rest = add(part0, rest0, part1, rest1)
+    # The total weight of two clusters may itself round (0.1 + 0.2); its error is passed on.
+    weight, weight_error = two_sum(weight0, weight1)
+    # Multiplied by the reciprocal, which is the same for all columns: the quotient may be a unit
+    # or two off in its last place, and the remainder makes up for it.
+    reciprocal = 1.0 / weight
+    high = total * reciprocal
+    product, error = two_product(high, weight)
+    low = (((total - product) - error) + rest) * reciprocal
+    return two_sum(high, low - high * (weight_error * reciprocal))

@@ -1,0 +1,85 @@
+"""Sorting many numbers by their bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrbhc._engine.jit import kernel
+
+# Bits of a digit: 2048 counters fit into the first cache.
+_DIGIT = 11
+
+# Fewer are sorted by NumPy, in less time than a pass over the counters.
+_FEW = 2_000
+
+# The leading digits, which nearly always suffice, begin at this bit.
+_LEADING = 64 - 3 * _DIGIT
+
+# So many that agree in the leading digits, but not in all, are too many for sorting by insertion.
+_LONG_RUN = 64
+
+
+def stable_order(keys: NDArray[Any]) -> NDArray[np.int64]:
+    """What a stable argsort of unsigned integers, or of floats from 0 on, gives.
+
+    By the leading digits first, and those that agree in them by insertion; only where very many
+    nearly agree by all digits, from the last on. A million takes half the time of NumPy's.
+    """
+    if keys.size < _FEW or keys.size >= 2**31:
+        return np.argsort(keys, kind="stable")
+    # Adding 0 makes a copy, and of −0.0 and 0.0 one and the same bits.
+    bits = (keys + keys.dtype.type(0)).view(np.uint64)
+    values, order = _by_digits(bits, _LEADING)
+    if not _sort_runs(values, order):
+        values, order = _by_digits(bits, 0)
+    return order.astype(np.int64)
+
+
+def _by_digits(
+    bits: NDArray[np.uint64], lowest: int
+) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
+    """The numbers sorted by their digits from the lowest bit on, and where they were."""
+    values, order = bits, np.arange(bits.size, dtype=np.int32)
+    spares = [np.empty_like(values) for _ in range(2)]
+    spare_order = np.empty_like(order)
+    for turn, shift in enumerate(range(lowest, 64, _DIGIT)):
+        _by_digit(values, order, np.uint64(shift), spares[turn % 2], spare_order)
+        values, order, spare_order = spares[turn % 2], spare_order, order
+    return values, order
+
+
+@kernel
+def _sort_runs(values, order):
+    """Sort by insertion what agrees in the leading digits; False if that would take long."""
+    shift = np.uint64(_LEADING)
+    first = 0
+    for i in range(1, values.size):
+        if values[i] >> shift != values[first] >> shift:
+            first = i
+        value, source, place = values[i], order[i], i
+        if value < values[i - 1] and i - first > _LONG_RUN:
+            return False
+        while place > first and values[place - 1] > value:
+            values[place], order[place] = values[place - 1], order[place - 1]
+            place -= 1
+        values[place], order[place] = value, source
+    return True
+
+
+@kernel
+def _by_digit(values, order, shift, sorted_values, sorted_order):
+    """One pass: the values by one digit, those with the same digit as they came."""
+    mask = np.uint64((1 << _DIGIT) - 1)
+    starts = np.zeros((1 << _DIGIT) + 1, np.int64)
+    for i in range(values.size):
+        starts[np.int64((values[i] >> shift) & mask) + 1] += 1
+    for digit in range(1 << _DIGIT):
+        starts[digit + 1] += starts[digit]
+    for i in range(values.size):
+        digit = np.int64((values[i] >> shift) & mask)
+        place = starts[digit]
+        starts[digit] += 1
+        sorted_values[place], sorted_order[place] = values[i], order[i]

@@ -1,0 +1,257 @@
+"""Eight numbers at a time, in one vector register.
+
+A loop of eight steps is unrolled by the compiler and then left as scalar code. Where eight boxes or
+the eight slots of a leaf are looked at, the vector is therefore a value of its own: it is loaded
+from eight neighbouring entries, takes part in sums, differences, products and quotients like
+a number, and is asked for those of its entries that are at most a limit. On machines with shorter
+registers the compiler takes two or four of them.
+
+In plain Python the vector is an array of eight.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import extending as _extending
+from numba import njit, typeof
+from numba.core import cgutils, errors, types
+from numpy.typing import NDArray
+
+from fastrbhc._engine.jit import config
+
+# Numba's own annotations are recent and partial.
+extending: Any = _extending
+intrinsic, lower_builtin = extending.intrinsic, extending.lower_builtin
+
+EIGHT = 8
+
+_VECTOR = ir.VectorType(ir.DoubleType(), EIGHT)
+_OPERATIONS = {
+    operator.add: "fadd",
+    operator.sub: "fsub",
+    operator.mul: "fmul",
+    operator.truediv: "fdiv",
+}
+
+
+def load(array: NDArray[np.float64], place: tuple[int, ...]) -> Any:
+    """The eight entries of an array from a place on, along its last axis."""
+    first = place[-1]
+    return array[place[:-1]][first : first + EIGHT]
+
+
+def store(array: NDArray[np.float64], values: Any) -> None:
+    """Write eight numbers to the first entries of an array."""
+    array[:EIGHT] = values
+
+
+def spread(value: float) -> Any:
+    """Eight times the same number."""
+    return np.full(EIGHT, value)
+
+
+def larger(values: Any, others: Any) -> Any:
+    """The larger one of each two; the second, where they cannot be compared."""
+    return np.where(values > others, values, others)
+
+
+def smaller(values: Any, others: Any) -> Any:
+    """The smaller one of each two; the second, where they cannot be compared."""
+    return np.where(values < others, values, others)
+
+
+def at_most(values: Any, limit: float) -> int:
+    """Which of them are at most the limit: bit s stands for the s-th."""
+    return int(np.dot(np.asarray(values) <= limit, 1 << np.arange(EIGHT)))
+
+
+def lowest(bits: int) -> int:
+    """The number of the lowest bit that is set."""
+    return (int(bits) & -int(bits)).bit_length() - 1
+
+
+def takes_eight(function: Any, *arguments: Any) -> bool:
+    """Whether a function of numbers can be compiled for eight of them as the last argument."""
+    if config.DISABLE_JIT:
+        return True
+    kinds = [typeof(argument) for argument in arguments]
+    try:
+        njit(function).compile((*kinds, _eight))
+    except errors.NumbaError:
+        return False
+    return True
+
+
+class _Eight(types.Type):
+    def __init__(self) -> None:
+        super().__init__(name="eight_numbers")
+
+
+_eight = _Eight()
+
+
+@extending.register_model(_Eight)
+class _EightModel(extending.models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, _VECTOR)
+
+
+def _is_number(kind: Any) -> bool:
+    return isinstance(kind, types.Float | types.Integer)
+
+
+def _repeat(builder: Any, value: Any) -> Any:
+    nothing = ir.Constant(_VECTOR, ir.Undefined)
+    index = ir.IntType(32)
+    first = builder.insert_element(nothing, value, ir.Constant(index, 0))
+    return builder.shuffle_vector(
+        first, nothing, ir.Constant(ir.VectorType(index, EIGHT), [0] * EIGHT)
+    )
+
+
+def _as_vector(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    if kind == _eight:
+        return value
+    return _repeat(builder, context.cast(builder, value, kind, types.float64))
+
+
+def _add_operator(operation: Any, name: str) -> None:
+    @extending.type_callable(operation)
+    def type_of_result(context: Any) -> Any:
+        def typer(a: Any, b: Any) -> Any:
+            if (a == _eight and (b == _eight or _is_number(b))) or (b == _eight and _is_number(a)):
+                return _eight
+            return None
+
+        return typer
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        a, b = (
+            _as_vector(context, builder, kind, value)
+            for kind, value in zip(signature.args, arguments, strict=True)
+        )
+        return getattr(builder, name)(a, b)
+
+    for other in (_Eight, types.Float, types.Integer):
+        lower_builtin(operation, _Eight, other)(code)
+        if other is not _Eight:
+            lower_builtin(operation, other, _Eight)(code)
+
+
+for _operation, _name in _OPERATIONS.items():
+    _add_operator(_operation, _name)
+
+
+@lower_builtin(operator.neg, _Eight)
+def _negative(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return builder.fneg(arguments[0])
+
+
+@extending.type_callable(operator.neg)
+def _type_of_negative(context: Any) -> Any:
+    return lambda a: _eight if a == _eight else None
+
+
+def _address(context: Any, builder: Any, kind: Any, array: Any, places: list[Any]) -> Any:
+    """Where an entry of an array is, in bytes."""
+    strides = cgutils.unpack_tuple(builder, array.strides, kind.ndim)
+    offset = ir.Constant(ir.IntType(64), 0)
+    for place, stride in zip(places, strides, strict=True):
+        offset = builder.add(offset, builder.mul(place, stride))
+    return builder.gep(builder.bitcast(array.data, ir.IntType(8).as_pointer()), [offset])
+
+
+@intrinsic
+def _load(typing_context: Any, array: Any, place: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind, kinds = signature.args
+        entries = context.make_array(kind)(context, builder, arguments[0])
+        places = cgutils.unpack_tuple(builder, arguments[1], len(kinds))
+        places = [
+            context.cast(builder, entry, entry_kind, types.intp)
+            for entry, entry_kind in zip(places, kinds, strict=True)
+        ]
+        first = _address(context, builder, kind, entries, places)
+        if kind.layout == "C":
+            return builder.load(builder.bitcast(first, _VECTOR.as_pointer()), align=8)
+        # Means that are stored by cluster.
+        stride = cgutils.unpack_tuple(builder, entries.strides, kind.ndim)[-1]
+        values = ir.Constant(_VECTOR, ir.Undefined)
+        for s in range(EIGHT):
+            number = ir.Constant(ir.IntType(64), s)
+            pointer = builder.gep(first, [builder.mul(stride, number)])
+            value = builder.load(builder.bitcast(pointer, ir.DoubleType().as_pointer()))
+            values = builder.insert_element(values, value, number)
+        return values
+
+    return _eight(array, place), code
+
+
+@intrinsic
+def _store(typing_context: Any, array: Any, values: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        builder.store(arguments[1], builder.bitcast(data, _VECTOR.as_pointer()), align=8)
+        return context.get_dummy_value()
+
+    return types.void(array, values), code
+
+
+@intrinsic
+def _spread(typing_context: Any, value: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _as_vector(context, builder, signature.args[0], arguments[0])
+
+    return _eight(value), code
+
+
+def _choice(relation: str) -> Any:
+    def choose(typing_context: Any, values: Any, others: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            a, b = (
+                _as_vector(context, builder, kind, value)
+                for kind, value in zip(signature.args, arguments, strict=True)
+            )
+            return builder.select(builder.fcmp_ordered(relation, a, b), a, b)
+
+        return _eight(values, others), code
+
+    return intrinsic(choose)
+
+
+_larger, _smaller = _choice(">"), _choice("<")
+
+
+@intrinsic
+def _at_most(typing_context: Any, values: Any, limit: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        limits = _as_vector(context, builder, signature.args[1], arguments[1])
+        flags = builder.fcmp_ordered("<=", arguments[0], limits)
+        return builder.zext(builder.bitcast(flags, ir.IntType(EIGHT)), ir.IntType(64))
+
+    return types.int64(values, limit), code
+
+
+@intrinsic
+def _lowest(typing_context: Any, bits: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.int64), code
+
+
+def _compiled(function: Any, implementation: Any) -> None:
+    extending.overload(function, strict=False)(lambda *_: implementation)
+
+
+_compiled(load, lambda array, place: _load(array, place))
+_compiled(store, lambda array, values: _store(array, values))
+_compiled(spread, lambda value: _spread(value))
+_compiled(larger, lambda values, others: _larger(values, others))
+_compiled(smaller, lambda values, others: _smaller(values, others))
+_compiled(at_most, lambda values, limit: _at_most(values, limit))
+_compiled(lowest, lambda bits: _lowest(bits))

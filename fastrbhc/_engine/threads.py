@@ -1,0 +1,125 @@
+"""Threads that share a range of independent pieces of work.
+
+Kernels let go of the interpreter lock, so plain Python threads run them side by side. The pieces
+are cut small enough for Ctrl-C to be answered soon, and large enough to be worth a call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any
+
+from fastrbhc._engine.team import assemble, assist, dismiss
+
+# What one call should take, so that the work is shared evenly and Ctrl-C answered.
+_PIECE_SECONDS = 0.02
+# What is shorter is cut into one piece a thread.
+_ONE_PIECE_SECONDS = 2e-3
+# Waking a thread and waiting for it costs about a tenth of this.
+_WORTH_A_THREAD_SECONDS = 5e-4
+
+
+class Threads:
+    """Calls work(start, stop, scratch) for parts of a range, on several threads.
+
+    Every thread has scratch memory of its own. ``work`` must not depend on how the range is
+    cut, so that the number of threads leaves no trace in the result.
+    """
+
+    def __init__(self, scratches: list[Any]) -> None:
+        self.scratches = scratches
+        self.count = len(scratches)
+        self._pool = ThreadPoolExecutor(self.count - 1) if self.count > 1 else None
+
+    def run(
+        self,
+        work: Callable[[int, int, Any], None],
+        total: int,
+        seconds: float,
+        report: Callable[[int], None] = lambda begun: None,
+    ) -> float:
+        """Do it all, if it takes about so many seconds an element; returns what it took.
+
+        The calling thread, and no other, reports how many elements have been begun.
+        """
+        if total == 0:
+            return seconds
+        several = self._pool is not None and total * seconds > _WORTH_A_THREAD_SECONDS
+        # Four pieces a thread or more, so that none waits long for the others, unless the call
+        # itself, twenty microseconds for a kernel with many arrays, would take longer.
+        pieces = 1 if total * seconds < _ONE_PIECE_SECONDS else 4
+        largest = -(-total // (pieces * self.count)) if several else total
+        begun = 0
+        lock = threading.Lock()
+        interrupted = False
+
+        def take_turns(scratch: Any) -> tuple[float, int]:
+            nonlocal begun
+            begin, done = time.perf_counter(), 0
+            each = seconds
+            while not interrupted:
+                size = min(largest, max(1, int(_PIECE_SECONDS / each)))
+                with lock:
+                    start, begun = begun, begun + size
+                if start >= total:
+                    break
+                stop = min(total, start + size)
+                work(start, stop, scratch)
+                done += stop - start
+                if scratch is self.scratches[0]:
+                    report(min(begun, total))
+                # Never twice too long, even if the first pieces were easy.
+                each = max((time.perf_counter() - begin) / done, 0.1 * each)
+            return time.perf_counter() - begin, done
+
+        if not several:
+            return take_turns(self.scratches[0])[0] / total
+        assert self._pool is not None
+        jobs = [self._pool.submit(take_turns, scratch) for scratch in self.scratches[1:]]
+        try:
+            busy = take_turns(self.scratches[0])[0]
+        except BaseException:
+            interrupted = True
+            raise
+        finally:
+            others = [job.result()[0] for job in jobs]
+        report(total)  # the last pieces may have been taken by others
+        return (busy + sum(others)) / total
+
+    @contextlib.contextmanager
+    def helping(self, crew: Any) -> Iterator[Any]:
+        """The scratch memory of a kernel that leads the crew, while the other threads assist."""
+        if crew.team.size == 1 or self._pool is None:
+            yield self.scratches[0]
+            return
+        assemble(crew.team)
+        jobs = [
+            self._pool.submit(assist, crew, scratch)
+            for scratch in self.scratches[1 : crew.team.size]
+        ]
+        try:
+            yield self.scratches[0]
+        finally:
+            dismiss(crew.team)
+            for job in jobs:
+                job.result()
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def __enter__(self) -> Threads:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,307 @@
+"""Everything that is checked before any work begins, and nowhere else."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
+
+from fastrbhc._engine.jit import config
+from fastrbhc.families import Family
+
+# Squares of differences, times the total weight and summed over columns, have to stay finite.
+_LARGEST = 1e120
+_LIGHTEST, _HEAVIEST = 1e-50, 1e50
+
+
+def check_rows(X: ArrayLike, family: Family, *, min_rows: int = 2, name: str = "X") -> Any:
+    """X as a float64 matrix of rows that the family can take."""
+    check_kinds(X, name)
+    values = check_array(
+        X,
+        accept_sparse="csr" if family.domain.takes_sparse else False,
+        dtype=np.float64,
+        order="C",
+        ensure_all_finite=False,
+        ensure_min_samples=min_rows,
+        input_name=name,
+    )
+    return check_values(values, family, column_names(X), name)
+
+
+def check_groups(X0: ArrayLike, X1: ArrayLike, family: Family) -> tuple[Any, Any]:
+    """Two groups of rows with the same columns."""
+    rows0 = check_rows(X0, family, min_rows=1, name="X0")
+    rows1 = check_rows(X1, family, min_rows=1, name="X1")
+    if rows0.shape[1] != rows1.shape[1]:
+        raise ValueError(f"X0 has {rows0.shape[1]} columns and X1 has {rows1.shape[1]}")
+    return rows0, rows1
+
+
+def check_kinds(X: Any, name: str = "X") -> None:
+    """Refuse text, dates and masks, which would be misread or fail without saying where."""
+    if isinstance(X, np.ma.MaskedArray) and np.ma.getmaskarray(X).any():
+        raise ValueError(f"Input {name} has masked values. Drop such rows or fill them in first.")
+    names = column_names(X)
+    columns = {} if names is None else dict(zip(names, (X[c] for c in X.columns), strict=True))
+    if isinstance(X, np.ndarray):
+        columns = {"all": X}
+    for label, column in columns.items():
+        values = np.asarray(column)
+        if values.dtype.kind in "mM":
+            raise ValueError(
+                f"column {label!r} of {name} holds dates or times, which have no unit here. "
+                "Convert it to numbers, or drop it."
+            )
+        if names is not None and values.dtype.kind in "OUST":
+            try:
+                values.astype(np.float64)
+            except (ValueError, TypeError) as error:
+                raise ValueError(
+                    f"column {label!r} of {name} holds text or other things that are not numbers "
+                    f"({error}). Encode it as numbers, or drop it."
+                ) from error
+
+
+def column_names(X: Any) -> list[str] | None:
+    """The names of a data frame's columns."""
+    columns = getattr(X, "columns", None)
+    return None if columns is None else [str(column) for column in columns]
+
+
+def check_values(
+    values: Any, family: Family, columns: list[str] | None = None, name: str = "X"
+) -> NDArray[np.float64]:
+    """Refuse what a family cannot take, naming the first offending row and column."""
+    if hasattr(values, "toarray"):
+        values = values.toarray()  # means of clusters are dense, so nothing is saved by waiting
+
+    def refuse(wrong: NDArray[np.bool_], what: str, advice: str) -> None:
+        if wrong.any():
+            row, column = (int(place) for place in np.argwhere(wrong)[0])
+            label = f"column {column}" if columns is None else f"column {columns[column]!r}"
+            counting = " Rows and columns count from 0." if columns is None else ""
+            others = int(wrong.sum()) - 1
+            more = f" (and {others} more)" if others else ""
+            raise ValueError(
+                f"{what}: row {row}, {label} is {values[row, column]:g}{more}. {advice}{counting}"
+            )
+
+    # One pass over all values decides whether any of them has to be looked for.
+    lowest, highest = values.min(), values.max()
+    domain = family.domain
+    if not (np.isfinite(lowest) and np.isfinite(highest)):
+        advice = "Drop such rows or fill in the values first."
+        refuse(np.isnan(values), f"Input {name} contains NaN", advice)
+        refuse(np.isinf(values), f"Input {name} contains infinity", advice)
+    if max(-lowest, highest) > _LARGEST:
+        refuse(
+            np.abs(values) > _LARGEST,
+            f"Input {name} contains values whose squares overflow when summed",
+            f"Measure that column in a larger unit: up to {_LARGEST:g} will do.",
+        )
+    kind = getattr(family, "kind", "family")
+    takes = f"The {kind} {family.name!r} takes values in {domain}"
+    remedy = f"correct or drop such rows, or choose another {kind}."
+    if lowest < domain.lower:
+        sign = "Negative values" if domain.lower == 0.0 else "Too small values"
+        refuse(values < domain.lower, f"{sign} in data passed as {name}", f"{takes}: {remedy}")
+    if lowest == domain.lower and not domain.includes_lower:
+        advice = f"{takes}."
+        if hasattr(family, "smoothing"):
+            advice = f"{takes}; with a positive smoothing it takes the boundary too."
+        refuse(values == domain.lower, f"Input {name} reaches {domain.lower:g}", advice)
+    if highest > domain.upper:
+        refuse(
+            values > domain.upper,
+            f"Too large values in data passed as {name}",
+            f"{takes}: {remedy}",
+        )
+    if domain.needs_positive_total:
+        empty = np.flatnonzero(values.sum(axis=1) <= 0.0)
+        if empty.size:
+            raise ValueError(
+                f"Input {name} contains {empty.size} rows without any count, the first being "
+                f"row {empty[0]}. The {kind} {family.name!r} needs a positive total in every "
+                "row: drop such rows."
+            )
+    family.check_rows(values)
+    return values
+
+
+def check_covariance(given: ArrayLike, n_features: int) -> NDArray[np.float64]:
+    """A covariance as floats: finite, symmetric, without a direction of negative variance."""
+    covariance = np.asarray(given, dtype=np.float64)
+    if covariance.shape != (n_features, n_features):
+        raise ValueError(
+            f"the covariance has shape {covariance.shape}, expected ({n_features}, {n_features})"
+        )
+    if not np.isfinite(covariance).all():
+        raise ValueError("the covariance contains NaN or infinity")
+    rounding = 1e-10 * np.abs(covariance).max()
+    if np.abs(covariance - covariance.T).max() > rounding:
+        raise ValueError("the covariance is not symmetric")
+    if np.linalg.eigvalsh(covariance)[0] < -rounding:
+        raise ValueError("the covariance is not positive: some direction has a negative variance")
+    return covariance
+
+
+def check_weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64] | None:
+    """Sample weights as floats: finite, not negative, not all zero."""
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, numbers.Real):
+        sample_weight = np.full(n, float(sample_weight))
+    given = np.asarray(sample_weight)
+    if np.iscomplexobj(given):
+        raise TypeError("sample_weight has to hold real numbers, got complex ones")
+    weights = given.astype(np.float64)
+    if weights.shape != (n,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}, expected ({n},): one number for every row"
+        )
+    for wrong, what in (
+        (~np.isfinite(weights), "not finite"),
+        (weights < 0.0, "negative"),
+        (weights > _HEAVIEST, f"larger than {_HEAVIEST:g}"),
+        ((weights > 0.0) & (weights < _LIGHTEST), f"smaller than {_LIGHTEST:g} and not 0"),
+    ):
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise ValueError(
+                f"sample_weight is {what} in row {row}: {weights[row]:g}. Weights are finite "
+                "numbers of at least 0; correct that one, or drop the row."
+            )
+    if not weights.any():
+        raise ValueError("sample_weight is zero in every row: nothing is left to cluster")
+    return weights
+
+
+def check_threshold(threshold: Any) -> float:
+    """The level at which merging stops, as a float; infinite for None."""
+    if threshold is None:
+        return np.inf
+    if isinstance(threshold, bool) or not isinstance(threshold, numbers.Real):
+        raise TypeError(f"threshold has to be a number or None, got {threshold!r}")
+    level = float(threshold)
+    if not level >= 0.0:
+        raise ValueError(f"threshold has to be at least 0, got {level}")
+    return level
+
+
+def check_number(value: Any, name: str) -> float:
+    """A number as a float; infinite ones too."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} has to be a number, got {value!r}")
+    number = float(value)
+    if np.isnan(number):
+        raise ValueError(f"{name} has to be a number, got {number}")
+    return number
+
+
+def check_share(value: Any, name: str) -> float:
+    """A number between 0 and 1, both included."""
+    share = check_number(value, name)
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(f"{name} has to lie between 0 and 1, got {share}")
+    return share
+
+
+def check_positive(value: Any, name: str) -> float:
+    """A finite number above 0."""
+    number = check_number(value, name)
+    if not 0.0 < number < np.inf:
+        raise ValueError(f"{name} has to be positive and finite, got {number}")
+    return number
+
+
+def check_whole(tree: Any) -> None:
+    """Refuse a forest: what was not merged has no heights."""
+    if tree.n_trees > 1:
+        raise ValueError(
+            f"the tree was built up to threshold {tree.threshold:g} and {tree.n_trees} trees are "
+            "left: build the whole one, with threshold=None"
+        )
+
+
+def check_count(value: Any, name: str, largest: int | None = None) -> int:
+    """A whole number of at least 1, and no larger than there are rows."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} has to be a whole number, got {value!r}")
+    count = int(value)
+    if count < 1:
+        raise ValueError(f"{name} has to be at least 1, got {count}")
+    if largest is not None and count > largest:
+        raise ValueError(
+            f"{name}={count} is more than the number of rows, {largest}: ask for at most that many"
+        )
+    return count
+
+
+def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
+    """One of a few words."""
+    if value not in choices:
+        raise ValueError(f"{name} has to be one of {', '.join(map(repr, choices))}, got {value!r}")
+    return str(value)
+
+
+def check_threads(n_jobs: int | None) -> int:
+    """How many threads to use: None for all that Numba would, negative to count from those."""
+    available = int(config.NUMBA_NUM_THREADS)
+    if n_jobs is None:
+        return available
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral):
+        raise TypeError(f"n_jobs has to be a whole number or None, got {n_jobs!r}")
+    if n_jobs == 0:
+        raise ValueError("n_jobs has to be positive, or negative to count from all cores, got 0")
+    return int(n_jobs) if n_jobs > 0 else max(1, available + 1 + int(n_jobs))
+
+
+def check_algorithm(algorithm: str, family: Family) -> None:
+    """Refuse an algorithm whose tree would be wrong for the family."""
+    if algorithm == "levels" and not family.reducible:
+        raise ValueError(
+            f"algorithm='levels' is for reducible families, and {family.name!r} is not one: its "
+            "tree could differ from the greedy one. Use 'greedy', which is exact, or 'nn_chain'."
+        )
+
+
+def check_audit(audit: Any) -> bool | str:
+    """No, yes or by sample."""
+    if isinstance(audit, bool | np.bool_):
+        return bool(audit)
+    if audit != "sample":
+        raise ValueError(f"audit has to be False, True or 'sample', got {audit!r}")
+    return str(audit)
+
+
+def check_node(node: Any, n_nodes: int) -> int:
+    """A node of a tree."""
+    if isinstance(node, bool) or not isinstance(node, numbers.Integral):
+        raise TypeError(f"node has to be a whole number, got {node!r}")
+    if not 0 <= int(node) < n_nodes:
+        raise ValueError(f"node {node} is not one of the tree's, which are 0 to {n_nodes - 1}")
+    return int(node)
+
+
+def check_labels(labels: ArrayLike, n: int) -> NDArray[np.int64]:
+    """Labels of n rows as integers; negative ones stand for no cluster."""
+    given = np.asarray(labels)
+    if given.dtype.kind not in "iu":
+        raise TypeError(f"labels have to be whole numbers, got an array of {given.dtype}")
+    if given.shape != (n,):
+        raise ValueError(f"labels have shape {given.shape}, expected ({n},): one for every row")
+    return given.astype(np.int64)
+
+
+def check_names(names: Any, n: int, what: str = "names") -> list[str] | None:
+    """Names of n rows, or of columns, as text."""
+    if names is None:
+        return None
+    texts = [str(name) for name in names]
+    if len(texts) != n:
+        raise ValueError(f"there are {len(texts)} {what}, expected {n}")
+    return texts

@@ -1,0 +1,163 @@
+"""From rows to a tree with probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastrbhc._engine.agglomeration import greedy
+from fastrbhc._engine.clusters.observations import Observations, order_by_value
+from fastrbhc._engine.geometry.contract import new_scratch
+from fastrbhc._engine.jit import compiling_for
+from fastrbhc._engine.neighbors.brute import brute
+from fastrbhc._engine.threads import Threads
+from fastrbhc._progress import Progress
+from fastrbhc._validation import check_rows, check_threads
+from fastrbhc.bhc._interface import Model, as_model
+from fastrbhc.bhc.dendrogram import BayesianDendrogram, bayesian_dendrogram
+from fastrbhc.bhc.evidence import check_search, most_trials, search
+from fastrbhc.bhc.potentials import clusters_of_rows, potentials_of
+from fastrbhc.tree.traversal import renumber
+
+# Below this much work, in pairs times columns, a second thread costs more than it brings.
+_WORTH_A_THREAD = 1_000_000
+
+
+class Fitted(NamedTuple):
+    """A tree, and the model with which it was built."""
+
+    tree: BayesianDendrogram
+    model: Model
+
+
+def bhc_linkage(
+    X: ArrayLike,
+    model: str | Model = "gaussian",
+    alpha: float | str = 1.0,
+    *,
+    hyperparameters: Any = "data",
+    n_jobs: int | None = None,
+    progress: bool = False,
+    random_state: Any = None,
+) -> BayesianDendrogram:
+    """Bayesian hierarchical clustering of the rows of X (Heller & Ghahramani 2005).
+
+    At every step the two clusters are merged that are most likely one cluster. For each merge of a
+    and b into c there are two hypotheses: that c is one cluster, or that the trees of a and b
+    are right. The greedy tree is exact, in O(n) memory and O(n²) time.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Rows of counts or measurements: an array of any layout, a data frame, or, for counts,
+        a sparse matrix (made dense).
+    model : str or record, default="gaussian"
+        A conjugate model from `fastrbhc.bhc`, or its name: "gaussian" (normal-Wishart),
+        "diagonal_gaussian" (normal-gamma), "poisson" (gamma), "multinomial" (Dirichlet),
+        "bernoulli" (beta).
+    alpha : float or "evidence", default=1.0
+        Concentration of the Dirichlet process: the larger, the more clusters.
+    hyperparameters : "data", "evidence", dict or record, default="data"
+        Where hyperparameters that the model leaves open come from: from moments of the data, or
+        by maximising the evidence, see `BHC`. A dict gives some of them by name.
+    n_jobs : int, optional
+        Number of threads; the result does not depend on it.
+    progress : bool, default=False
+        Show a progress bar.
+    random_state : int, RandomState or None
+        Seed of the sample with which the evidence is maximised.
+
+    Returns
+    -------
+    BayesianDendrogram
+        Merges, their probabilities and the evidence; ``cut`` gives labels.
+
+    Notes
+    -----
+    Ties are decided as in `linkage`, by a fixed hash of the values. Rows that repeat are rows
+    like all others: two copies are not always the pair that is most likely one cluster, as a row
+    that lies further out in the same direction may tell more. For the same reason there are no
+    sample weights: a row of weight 3 would be three rows, which need not end in one cluster.
+
+    Examples
+    --------
+    >>> import numpy as np, fastrbhc
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.poisson(5, (20, 2)), rng.poisson(50, (20, 2))])
+    >>> tree = fastrbhc.bhc_linkage(X, "poisson")
+    >>> tree.cut().tolist() == [0] * 20 + [1] * 20
+    True
+    >>> bool(tree.probabilities[-1] < 0.5)
+    True
+    """
+    record = as_model(model, hyperparameters)
+    check_search(alpha, hyperparameters)
+    n_threads = check_threads(n_jobs)
+    rows = check_rows(X, record)  # type: ignore[arg-type]
+    return fit_tree(rows, record, alpha, hyperparameters, n_threads, progress, random_state).tree
+
+
+def fit_tree(
+    X: NDArray[np.float64],
+    model: Model,
+    alpha: float | str,
+    hyperparameters: Any,
+    n_threads: int,
+    progress: bool,
+    random_state: Any,
+) -> Fitted:
+    """The tree of rows that have been checked, and the complete model."""
+    # In an order that depends on their values alone, as does all that follows.
+    order, _ = order_by_value(Observations(X))
+    rows = np.ascontiguousarray(X[order])
+    totals = {
+        "evidence": most_trials(len(model.searched) + 1),
+        "neighbours": len(rows),
+        "merging": len(rows) - 1,
+    }
+
+    def trial(sample: NDArray[np.float64], candidate: Model, log_alpha: float) -> Any:
+        return build(sample, candidate, log_alpha, n_threads)
+
+    with Progress(progress, totals) as report:
+        found, log_alpha = search(rows, model, alpha, hyperparameters, trial, report, random_state)
+        tree = build(rows, found, log_alpha, n_threads, report)
+    return Fitted(in_given_order(tree, order), found)
+
+
+def build(
+    X: NDArray[np.float64],
+    model: Model,
+    log_alpha: float,
+    n_threads: int,
+    report: Callable[[str, int], None] = lambda stage, done: None,
+) -> BayesianDendrogram:
+    """The tree of rows in the order that decides ties, under a complete model."""
+    n = X.shape[0]
+    # What is not finite is found out below.
+    with compiling_for(model), np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        likelihood = model.likelihood(X)
+        geometry = potentials_of(likelihood, log_alpha, n)
+        n_columns = likelihood.observe(X[:1]).shape[1]
+        count = 1 if n**2 * n_columns < _WORTH_A_THREAD else n_threads
+        with Threads([new_scratch(geometry, n_columns) for _ in range(count)]) as threads:
+            clusters = clusters_of_rows(geometry, X, threads.scratches[0])
+            log_leaves = clusters.cached[:n, 0] + model.log_base(X)
+            index = brute(geometry, clusters, threads)
+            merges = greedy(geometry, clusters, index, np.inf, threads, report)
+    if merges.made[0] < n - 1:
+        raise ValueError(
+            f"the marginal likelihood of the model {model.name!r} is not finite for these rows and "
+            "hyperparameters"
+        )
+    return bayesian_dendrogram(merges.children, merges.heights, log_leaves, log_alpha)
+
+
+def in_given_order(tree: BayesianDendrogram, order: NDArray[np.intp]) -> BayesianDendrogram:
+    """The same tree, with leaf i called order[i]."""
+    renumber(tree.merges, order, tree.n_leaves)
+    tree.merges.sort(axis=1)
+    return tree

@@ -1,0 +1,1 @@
+"""Marginal likelihoods that models have in common."""

@@ -1,0 +1,186 @@
+"""The likelihood of counts: sums of log rising factorials of column totals.
+
+For all three models of counts, with s_k the total of column k in a cluster of n rows and S the sum
+of all s_k,
+
+    ℓ = Σ_k log (a_k)_{s_k}  +  by_size(n) − slope(n)·S − log (A)_S,
+
+(a)_s = Γ(a + s)/Γ(a). The last term is there for the multinomial only. Totals of whole numbers are
+whole, so that the rising factorials come from a table.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrbhc._engine.geometry.contract import Sizes, free, n_columns
+from fastrbhc._engine.jit import kernel
+from fastrbhc.bhc.likelihoods.rising import log_rising, log_rising_table
+
+# Numbers in the tables at most. Where totals go further the tables end early, and what is beyond
+# their end is computed, at twenty times the cost.
+_LARGEST_TABLES, _SHORT_TABLES = 1 << 21, 1 << 14
+
+# Covers the rounding of a bound and of the value it bounds, as a share of their terms.
+_ROUNDING = 1e-12
+
+
+class Counts(NamedTuple):
+    """The likelihood; ``means`` of clusters are totals."""
+
+    concentrations: NDArray[np.float64]  # (columns,), a
+    tables: NDArray[np.float64]  # (…, L), log (a)_s for each different a and s = 0…L−1
+    table_of_column: NDArray[np.int64]  # (columns,)
+    by_size: NDArray[np.float64]  # (n + 2,)
+    slopes: NDArray[np.float64]  # (n + 2,)
+    pooled: bool  # whether there is a last term
+    total_concentration: float  # A
+    complement: bool  # whether there is a second column for what is missing to 1
+    tabulated: bool  # whether the tables go as far as totals do
+
+    def observe(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.concatenate([X, 1.0 - X], axis=1) if self.complement else X
+
+    def taking(self, new: NDArray[np.float64]) -> Counts:
+        if (np.floor(new) == new).all():
+            return self
+        return self._replace(tables=np.empty((self.tables.shape[0], 0)), tabulated=False)
+
+    def sizes(self, n_columns: int) -> Sizes:
+        # In single precision whole totals are exact as far as tables go, and half the memory.
+        return Sizes(cached=3, outline=3, coarse=self.tabulated)
+
+    def join(likelihood, clusters, i, j):
+        for k in range(n_columns(clusters)):
+            clusters.means[k, i] += clusters.means[k, j]
+        for k in range(clusters.coarse.shape[0]):
+            clusters.coarse[k, i] += clusters.coarse[k, j]
+        clusters.weights[i] += clusters.weights[j]
+        clusters.ranks[i] = max(clusters.ranks[i], clusters.ranks[j])
+        free(clusters, j)
+
+    def summarise(likelihood, clusters, i, scratch):
+        total, logs = 0.0, 0.0
+        for k in range(n_columns(clusters)):
+            total += clusters.means[k, i]
+            logs += _log_rising_of(likelihood, k, clusters.means[k, i])
+        clusters.cached[i, 2] = clusters.outlines[1, i] = total
+        clusters.outlines[2, i] = logs
+        return logs + _of_sizes(likelihood, np.int64(clusters.weights[i]), total)
+
+    def log_marginal(likelihood, clusters, i, j, floor, scratch):
+        logs = 0.0
+        for k in range(n_columns(clusters)):
+            logs += _log_rising_of(likelihood, k, clusters.means[k, i] + clusters.means[k, j])
+        size = np.int64(clusters.weights[i] + clusters.weights[j])
+        return logs + _of_sizes(likelihood, size, clusters.cached[i, 2] + clusters.cached[j, 2])
+
+    def upper_bounds(likelihood, clusters, i, start, stop, scratch):
+        bounds = scratch.bounds
+        if likelihood.tabulated:
+            _look_up_sums(likelihood, clusters, i, start, stop, bounds)
+        else:
+            _compute_sums(likelihood, clusters, i, start, stop, bounds)
+        weight, own = clusters.weights[i], clusters.outlines[1, i]
+        for s in range(stop - start):
+            other = clusters.weights[start + s]
+            if np.isnan(other):
+                bounds[s] = np.nan
+            else:
+                logs = bounds[s]
+                rest = _of_sizes(
+                    likelihood, np.int64(weight + other), own + clusters.outlines[1, start + s]
+                )
+                bounds[s] = logs + rest + _ROUNDING * (abs(logs) + abs(rest))
+
+
+@kernel
+def _look_up_sums(likelihood, clusters, i, start, stop, sums):
+    """Σ log (a_k)_{s_k} of slot i and each of a run of slots, from the tables."""
+    tables, totals, size = likelihood.tables, clusters.coarse, stop - start
+    n_features, present = totals.shape[0], 0
+    for k in range(n_features):
+        present += np.int64(totals[k, i] != 0.0)
+    if 2 * present > n_features:
+        for s in range(size):
+            sums[s] = 0.0
+        for k in range(n_features):
+            own, row = totals[k, i], likelihood.table_of_column[k]
+            for s in range(size):
+                sums[s] += tables[row, np.int32(own + totals[k, start + s])]
+        return
+    # Where slot i has no counts, the sum is that of the other slot alone.
+    for s in range(size):
+        sums[s] = clusters.outlines[2, start + s]
+    for k in range(n_features):
+        own, row = totals[k, i], likelihood.table_of_column[k]
+        if own != 0.0:
+            for s in range(size):
+                other = totals[k, start + s]
+                sums[s] += tables[row, np.int32(own + other)] - tables[row, np.int32(other)]
+
+
+@kernel
+def _compute_sums(likelihood, clusters, i, start, stop, sums):
+    """The same, term by term where the tables end."""
+    for s in range(stop - start):
+        sums[s] = 0.0
+    for k in range(n_columns(clusters)):
+        own = clusters.means[k, i]
+        for s in range(stop - start):
+            total = own + clusters.means[k, start + s]
+            # In free slots totals are NaN, which is no place in a table.
+            sums[s] += _log_rising_of(likelihood, k, total if total >= 0.0 else 0.0)
+
+
+@kernel
+def _log_rising_of(likelihood, k, total):
+    """log (a_k)_s."""
+    if total < likelihood.tables.shape[1]:
+        return likelihood.tables[likelihood.table_of_column[k], np.int64(total)]
+    return log_rising(likelihood.concentrations[k], total)
+
+
+@kernel
+def _of_sizes(likelihood, size, total):
+    """What depends on the number of rows and the sum of all totals."""
+    value = likelihood.by_size[size] - likelihood.slopes[size] * total
+    if likelihood.pooled:
+        value -= log_rising(likelihood.total_concentration, total)
+    return value
+
+
+def counts(
+    X: NDArray[np.float64],
+    concentrations: NDArray[np.float64],
+    *,
+    by_size: NDArray[np.float64] | None = None,
+    slopes: NDArray[np.float64] | None = None,
+    pooled: bool = False,
+    complement: bool = False,
+) -> Counts:
+    """The likelihood for these rows, one a_k for each column that `observe` makes of them."""
+    n = X.shape[0]
+    different, table_of_column = np.unique(concentrations, return_inverse=True)
+    largest, tabulated = 0, False
+    if (np.floor(X) == X).all():
+        totals = (float(n) if complement else float(X.sum(axis=0).max())) + 1.0
+        # Bounds are also computed of a slot and itself, and of slots that have become free.
+        tabulated = 2.0 * totals * different.size <= _LARGEST_TABLES
+        largest = int(2.0 * totals if tabulated else min(totals, _SHORT_TABLES / different.size))
+    steps = np.arange(float(largest))
+    return Counts(
+        # A copy: kernels are compiled anew for what cannot be written to.
+        concentrations=np.array(concentrations, np.float64),
+        tables=np.array([log_rising_table(a, steps) for a in different]),
+        table_of_column=table_of_column.astype(np.int64),
+        by_size=np.zeros(n + 2) if by_size is None else by_size,
+        slopes=np.zeros(n + 2) if slopes is None else slopes,
+        pooled=pooled,
+        total_concentration=float(concentrations.sum()),
+        complement=complement,
+        tabulated=tabulated,
+    )

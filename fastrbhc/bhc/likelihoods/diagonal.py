@@ -1,0 +1,136 @@
+"""The likelihood of measurements with independent columns: logarithms of sums of squares.
+
+Rows are measured in units of the prior: z = (x − c)/√ψ, with c the middle of the data. A cluster
+has its number of rows n and for each column the mean z̄ and the sum of squares S about it, and with
+m the prior mean
+
+    ℓ = by_size(n) − ½(ν + n) Σ log(1 + C),      C = S + κn/(κ + n)·(z̄ − m)².
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrbhc._engine.geometry.contract import Sizes, difference, merge_exact_means, n_columns
+from fastrbhc._engine.jit import kernel
+
+# Factors 1 + C are multiplied up to here before their logarithm is taken.
+_LARGE = 1e100
+
+# Columns whose factors are multiplied in scans; only one if a factor may exceed _LARGE_FACTOR.
+_TOGETHER, _LARGE_FACTOR = 8, 1e38
+
+# What a bound may be off by, as a share of its terms, and in a sum of squares.
+_ROUNDING, _OFF = 1e-12, 1e-9
+
+# The first row of outlines with sums of squares; before it one of the potentials.
+_SQUARES = 1
+
+
+class Columns(NamedTuple):
+    """The likelihood; outlines hold the sums of squares."""
+
+    centre: NDArray[np.float64]  # (d,), c
+    units: NDArray[np.float64]  # (d,), √ψ
+    prior_mean: NDArray[np.float64]  # (d,), m in units of the prior
+    strength: float  # κ
+    degrees: float  # ν
+    by_size: NDArray[np.float64]  # (n + 2,)
+    reach: float  # the farthest that a row or the prior mean lies from c, in one column
+
+    def observe(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return (X - self.centre) / self.units
+
+    def taking(self, new: NDArray[np.float64]) -> Columns:
+        return self
+
+    def sizes(self, n_columns: int) -> Sizes:
+        return Sizes(cached=2, outline=_SQUARES + n_columns)
+
+    def join(likelihood, clusters, i, j):
+        w0, w1 = clusters.weights[i], clusters.weights[j]
+        factor = w0 * w1 / (w0 + w1)
+        squares = clusters.outlines[_SQUARES:]
+        for k in range(n_columns(clusters)):
+            step = difference(clusters, i, j, k)
+            squares[k, i] = (squares[k, i] + squares[k, j]) + factor * (step * step)
+        merge_exact_means(clusters, i, j)
+
+    def summarise(likelihood, clusters, i, scratch):
+        weight = clusters.weights[i]
+        half = 0.5 * (likelihood.degrees + weight)
+        return likelihood.by_size[np.int64(weight)] - half * _logs(likelihood, clusters, i, -1)
+
+    def log_marginal(likelihood, clusters, i, j, floor, scratch):
+        size = clusters.weights[i] + clusters.weights[j]
+        half = 0.5 * (likelihood.degrees + size)
+        return likelihood.by_size[np.int64(size)] - half * _logs(likelihood, clusters, i, j)
+
+    def upper_bounds(likelihood, clusters, i, start, stop, scratch):
+        bounds, products, logs = scratch.bounds, scratch.shares[0], scratch.shares[1]
+        size, n_features = stop - start, n_columns(clusters)
+        weight = clusters.weights[i]
+        strength = likelihood.strength + weight
+        prior = likelihood.strength * weight / strength
+        squares = clusters.outlines[_SQUARES:]
+        for s in range(size):
+            other = clusters.weights[start + s]
+            bounds[s] = strength * other / (strength + other)
+            products[s], logs[s] = 0.0, 0.0
+        largest = (clusters.weights.size + likelihood.strength) * likelihood.reach**2 * 4.0
+        together = _TOGETHER if largest < _LARGE_FACTOR else 1
+        for k in range(n_features):
+            # As if what is known of slot i were the prior: the union is its posterior.
+            away = clusters.means[k, i] - likelihood.prior_mean[k]
+            own = squares[k, i] + prior * (away * away)
+            mean = likelihood.prior_mean[k] + weight / strength * away
+            for s in range(size):
+                step = clusters.means[k, start + s] - mean
+                term = (own + squares[k, start + s] + bounds[s] * (step * step)) * (1.0 - _OFF)
+                products[s] += term + products[s] * term
+            if k % together == together - 1 or k == n_features - 1:
+                for s in range(size):
+                    logs[s] += math.log1p(products[s])
+                    products[s] = 0.0
+        off = 4e-15 * n_features * likelihood.reach  # as in `full`, for both squares
+        for s in range(size):
+            other = clusters.weights[start + s]
+            if np.isnan(other):
+                bounds[s] = np.nan
+            else:
+                rest = likelihood.by_size[np.int64(weight + other)]
+                half = 0.5 * (likelihood.degrees + (weight + other))
+                least = logs[s] - off * (math.sqrt(bounds[s]) + math.sqrt(prior))
+                slack = _ROUNDING * (abs(rest) + half * (1.0 + logs[s]))
+                bounds[s] = rest - half * least + slack
+
+
+@kernel
+def _logs(likelihood, clusters, i, j):
+    """Σ log(1 + C) of the union of slots i and j, or of slot i for j = −1."""
+    w0 = clusters.weights[i]
+    w1 = clusters.weights[j] if j >= 0 else 0.0
+    size = w0 + w1
+    between, from_prior = w0 * w1 / size, likelihood.strength * size / (likelihood.strength + size)
+    share0, share1 = w0 / size, w1 / size
+    squares = clusters.outlines[_SQUARES:]
+    logs, product = 0.0, 0.0
+    for k in range(n_columns(clusters)):
+        prior = likelihood.prior_mean[k]
+        away = (clusters.means[k, i] - prior) + clusters.residuals[k, i]
+        term = squares[k, i]
+        if j >= 0:
+            step = difference(clusters, i, j, k)
+            away1 = (clusters.means[k, j] - prior) + clusters.residuals[k, j]
+            away = share0 * away + share1 * away1
+            term = (term + squares[k, j]) + between * (step * step)
+        term += from_prior * (away * away)
+        product += term + product * term
+        if product > _LARGE:
+            logs += math.log1p(product)
+            product = 0.0
+    return logs + math.log1p(product)

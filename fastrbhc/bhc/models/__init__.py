@@ -1,0 +1,1 @@
+"""The conjugate models, one a file."""

@@ -1,0 +1,82 @@
+"""Answers of yes or no."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastrbhc.bhc._interface import given_or, model, require_positive
+from fastrbhc.bhc.likelihoods.counts import Counts, counts
+from fastrbhc.bhc.likelihoods.rising import log_rising_table
+from fastrbhc.families import Domain
+
+
+@model(
+    "bernoulli",
+    domain=Domain(lower=0.0, upper=1.0),
+    searched=("yes", "no"),
+    aliases=("beta_bernoulli",),
+)
+class BetaBernoulli(NamedTuple):
+    """Bernoulli columns, each with a beta prior of its probability.
+
+    With s the number of ones in each of the d columns of n rows,
+
+        p(X) = Π_k B(yes + s_k, no + n − s_k) / B(yes, no),
+
+    B being the beta function.
+
+    Parameters
+    ----------
+    yes, no : float or array-like of shape (d,), optional
+        Parameters of the beta distribution, as if so many ones and zeros had been seen before. By
+        default two in all, as many of them ones as in the data.
+
+    Examples
+    --------
+    >>> import fastrbhc
+    >>> X = [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]] * 3
+    >>> fastrbhc.bhc_linkage(X, "bernoulli").cut().tolist()
+    [0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1]
+    """
+
+    yes: float | ArrayLike | None = None
+    no: float | ArrayLike | None = None
+
+    def completed(self, X: NDArray[np.float64]) -> BetaBernoulli:
+        share = (float(X.sum()) + 1.0) / (X.size + 2.0)  # inside (0, 1) whatever the data
+        return BetaBernoulli(
+            given_or(self.yes, 2.0 * share), given_or(self.no, 2.0 * (1.0 - share))
+        )
+
+    def check(self, n_features: int) -> None:
+        require_positive("yes", self.yes, n_features)
+        require_positive("no", self.no, n_features)
+
+    def check_rows(self, X: NDArray[np.float64]) -> None:
+        between = (X != 0.0) & (X != 1.0)
+        if between.any():
+            row, column = (int(place) for place in np.argwhere(between)[0])
+            raise ValueError(
+                f"The model 'bernoulli' takes zeros and ones: row {row}, column {column} is "
+                f"{X[row, column]:g}. Compare with a limit first, as in X > 0.5."
+            )
+
+    def likelihood(self, X: NDArray[np.float64]) -> Counts:
+        n, n_features = X.shape
+        yes, no = (
+            np.broadcast_to(np.asarray(field, np.float64), (n_features,))
+            for field in (self.yes, self.no)
+        )
+        # Zeros are counted in columns of their own.
+        sizes = np.arange(n + 2.0)
+        both, how_often = np.unique(yes + no, return_counts=True)
+        by_size = -sum(
+            times * log_rising_table(a, sizes) for a, times in zip(both, how_often, strict=True)
+        )
+        return counts(X, np.concatenate([yes, no]), by_size=by_size, complement=True)
+
+    def log_base(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.zeros(X.shape[0])

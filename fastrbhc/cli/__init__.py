@@ -1,0 +1,7 @@
+"""The command ``fastrbhc``."""
+
+from __future__ import annotations
+
+from fastrbhc.cli.main import main
+
+__all__ = ["main"]

@@ -1,0 +1,240 @@
+"""Reading a table of numbers from a file, with errors that name the cell."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrbhc.cli import delimited as _delimited
+
+
+class Table(NamedTuple):
+    """Numbers, with the names of their rows and columns."""
+
+    values: NDArray[np.float64]
+    ids: list[str] | None
+    columns: list[str]
+    weights: NDArray[np.float64] | None = None
+
+
+def read_table(
+    path: str | Path,
+    ids: str | None = None,
+    *,
+    weights: str | None = None,
+    drop: Sequence[str] = (),
+) -> Table:
+    """Read a table of numbers.
+
+    Parameters
+    ----------
+    path : str or Path
+        What the file is follows from its name. ``.npy``: a matrix. ``.npz``: the array ``X``, or
+        the only one, or the parts ``data, indices, indptr, shape`` of a sparse matrix in CSR form.
+        ``.parquet``: needs pyarrow. Anything else is text, which may end in ``.gz``: commas,
+        semicolons, tabs or blanks between the cells, with or without a header.
+    ids : str, optional
+        The column that names the rows: its name, or its position in the file counted from 1. A
+        name goes before a position. Without it a first column with an empty name, as data frames
+        write their index, is taken, and otherwise rows have no names.
+    weights : str, optional
+        The column with the weights of the rows, given in the same way.
+    drop : sequence of str
+        Columns to leave out.
+
+    Returns
+    -------
+    Table
+        ``values``, float64 of shape (n, d); ``ids``, or None; ``columns``, names from the header,
+        or positions counted from 1; ``weights``, or None.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    ValueError
+        Something in the file is not a number; the message tells where and what to do about it.
+
+    Notes
+    -----
+    The first line of a text is a header if one of its cells is a word above a number. Lines at the
+    top that begin with # are passed over, or give the names if there are as many as columns.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "table.csv"
+    >>> _ = path.write_text("name,height,width\\na,1,2\\nb,3,4\\n")
+    >>> table = read_table(path, ids="name")
+    >>> table.values.tolist(), table.ids, table.columns
+    ([[1.0, 2.0], [3.0, 4.0]], ['a', 'b'], ['height', 'width'])
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    if path.is_dir():
+        raise ValueError(f"{path} is a directory, not a table")
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path.name} is empty")
+    wanted = _Wanted(ids, weights, drop)
+    suffix = path.suffix.lower()
+    if suffix in (".npy", ".npz"):
+        return _from_array(path, wanted)
+    if suffix in (".parquet", ".pq"):
+        return _from_parquet(path, wanted)
+    try:
+        return _from_text(path, wanted)
+    except (UnicodeDecodeError, EOFError, gzip.BadGzipFile, csv.Error):
+        raise ValueError(
+            f"{path.name} is not a text in UTF-8: give a .csv, .tsv, .npy, .npz or .parquet file"
+        ) from None
+
+
+class _Wanted(NamedTuple):
+    """Columns as the caller named them."""
+
+    ids: str | None
+    weights: str | None
+    drop: Sequence[str]
+
+
+class _Chosen(NamedTuple):
+    """Which columns of the file are what, counted from 0."""
+
+    values: list[int]
+    ids: int | None
+    weights: int | None
+
+    @property
+    def numeric(self) -> list[int]:
+        """The columns of numbers, that of weights last."""
+        return self.values + ([] if self.weights is None else [self.weights])
+
+
+def _choose(path: Path, names: list[str], wanted: _Wanted) -> _Chosen:
+    def place(column: str) -> int:
+        if names.count(column) == 1:
+            return names.index(column)
+        if column in names:
+            raise ValueError(
+                f"{path.name} has several columns {column!r}: give a position, counted from 1"
+            )
+        if column.isdecimal() and 1 <= int(column) <= len(names):
+            return int(column) - 1
+        shown = ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
+        raise ValueError(
+            f"{path.name} has no column {column!r}. Its {len(names)} columns are {shown}"
+        )
+
+    ids, weights = (place(column) if column is not None else None for column in wanted[:2])
+    if ids is None and len(names) > 1 and names[0] == "":
+        ids = 0
+    others = {ids, weights, *map(place, wanted.drop)}
+    values = [column for column in range(len(names)) if column not in others]
+    if not values:
+        raise ValueError(f"{path.name} has no column of values left")
+    return _Chosen(values, ids, weights)
+
+
+def _table(
+    numbers: NDArray[np.float64], ids: list[str] | None, names: list[str], chosen: _Chosen
+) -> Table:
+    d = len(chosen.values)
+    return Table(
+        np.ascontiguousarray(numbers[:, :d]),
+        ids,
+        [names[column] for column in chosen.values],
+        None if chosen.weights is None else numbers[:, d].copy(),
+    )
+
+
+def _from_text(path: Path, wanted: _Wanted) -> Table:
+    layout = _delimited.layout_of(path)
+    chosen = _choose(path, layout.names, wanted)
+    numbers, ids = _delimited.load(path, layout, chosen.numeric, chosen.ids)
+    return _table(numbers, ids, layout.names, chosen)
+
+
+def _from_array(path: Path, wanted: _Wanted) -> Table:
+    try:
+        with path.open("rb") as file:
+            stored = np.load(file, allow_pickle=False)
+            array = stored if isinstance(stored, np.ndarray) else _array_of(stored)
+    except (zipfile.BadZipFile, EOFError, ValueError) as error:
+        raise ValueError(f"{path.name} cannot be read: {error}") from None
+    if array.ndim != 2:
+        raise ValueError(
+            f"{path.name} holds an array of shape {array.shape}: a matrix of rows and columns "
+            "was expected"
+        )
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{path.name} holds values of type {array.dtype}: numbers were expected")
+    names = _delimited.positions(array.shape[1])
+    chosen = _choose(path, names, wanted)
+    ids = None if chosen.ids is None else [str(value) for value in array[:, chosen.ids]]
+    if chosen.numeric != list(range(len(names))):
+        array = array[:, chosen.numeric]
+    return _table(array.astype(np.float64, copy=False), ids, names, chosen)
+
+
+def _array_of(arrays: Any) -> NDArray[Any]:
+    """The matrix in an .npz file."""
+    with arrays:
+        if "X" in arrays.files:
+            return arrays["X"]
+        if {"data", "indices", "indptr", "shape"} <= set(arrays.files):
+            from scipy.sparse import csr_array
+
+            parts = (arrays["data"], arrays["indices"], arrays["indptr"])
+            return csr_array(parts, shape=tuple(arrays["shape"])).toarray()
+        if len(arrays.files) == 1:
+            return arrays[arrays.files[0]]
+        raise ValueError(f"none of its arrays {', '.join(arrays.files)} is named X")
+
+
+def _from_parquet(path: Path, wanted: _Wanted) -> Table:
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise ValueError(
+            f"{path.name} needs pyarrow to be read: pip install pyarrow, or save it as .csv"
+        ) from None
+    try:
+        frame = pyarrow.parquet.read_table(path)
+    except pyarrow.ArrowInvalid as error:
+        raise ValueError(f"{path.name} cannot be read: {error}") from None
+    # The name that data frames give to an index without one.
+    names = ["" if name == "__index_level_0__" else name for name in frame.column_names]
+    if "" in names[1:]:
+        last = names.index("")
+        order = [last, *range(last), *range(last + 1, len(names))]
+        frame, names = frame.select(order), [names[column] for column in order]
+    chosen = _choose(path, names, wanted)
+    numbers = np.empty((frame.num_rows, len(chosen.numeric)))
+    for place, column in enumerate(chosen.numeric):
+        values = frame.column(column)
+        if values.null_count:
+            row = int(np.flatnonzero(values.is_null().to_numpy())[0])
+            raise ValueError(
+                f"{path.name}, row {row}, column {names[column]!r}: missing value. Fill it in, "
+                f"drop the row, or leave the column out with --drop {names[column]}"
+            )
+        try:
+            numbers[:, place] = values.to_numpy()
+        except (ValueError, TypeError):
+            raise ValueError(
+                f"{path.name}, column {names[column]!r} holds {values.type}, not numbers. If it "
+                f"names the rows, say --id {names[column]}; leave it out with --drop "
+                f"{names[column]}"
+            ) from None
+    ids = None
+    if chosen.ids is not None:
+        ids = [str(value) for value in frame.column(chosen.ids).to_pylist()]
+    return _table(numbers, ids, names, chosen)

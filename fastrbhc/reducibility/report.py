@@ -1,0 +1,386 @@
+"""How often d is reducible in a tree, and whether the tree is the greedy one.
+
+A dissimilarity is *reducible* if no union of a pair that is each other's nearest neighbour is
+nearer to a third cluster than both parts were (paper, section 4). Where that holds, merging such
+pairs in any order gives the greedy tree; where it fails, a nearest-neighbour chain may go astray.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+
+from fastrbhc._optional import require
+from fastrbhc.plotting import html as _html
+from fastrbhc.tree.traversal import merged_sums
+
+if TYPE_CHECKING:
+    from fastrbhc.reducibility.audit import Tally
+    from fastrbhc.tree.dendrogram import Dendrogram
+
+# How sure the interval of a sample is.
+_CONFIDENCE = 0.95
+# Up to so many violations a merge, pictures count them on a linear axis.
+_FEW = 10
+
+
+class Worst(NamedTuple):
+    """The violation with the largest deficit, 1 − d(c, x) / min(d(a, x), d(b, x))."""
+
+    deficit: float
+    merge: int  # a row of tree.merges
+    cluster: int  # the node x
+
+
+class Band(NamedTuple):
+    """Violations in a part of the tree."""
+
+    lower: float
+    upper: float
+    merges: int
+    triples: int
+    violations: int
+    consequential: int
+
+
+@dataclass(frozen=True)
+class ReducibilityReport:
+    """What an audit has found; ``tree.audit`` of a tree built with ``linkage(..., audit=...)``.
+
+    A *triple* is a merge a∪b = c and another cluster x alive at the time. It is a *violation* if
+    d(c, x) < min(d(a, x), d(b, x)), by more than the 1e-10 of d to which values are good, and
+    *consequential* if c is nearer to x than everything else was: only then can it mislead an
+    algorithm that merges reciprocal pairs.
+
+    Attributes
+    ----------
+    method : {"exact", "sample", "proof"}
+        All triples, whether looked at one by one or ruled out by a bound; a random sample of
+        them; or none, because the family is proven reducible.
+    triples : int
+        How many triples the figures below are about; (n−1)(n−2)/2 for a whole tree of n rows.
+    violations, consequential : int
+        How many of them are.
+    premises : int
+        Violations with d(a, b) ≤ d(a, x) and d(a, b) ≤ d(b, x), the premise of reducibility: all of
+        them, as only nearest neighbours are merged.
+    worst : Worst or None
+        The violation with the largest relative deficit.
+    by_height, by_size : tuple of Band
+        Where in the tree they are: by the height of the merge, and by the number of rows in c.
+    inversions : int
+        Merges that lie below one of their parts.
+    certified : bool
+        Whether the tree is proven to be the greedy one: by construction, or because the greedy tree
+        was built as well and has the same clusters.
+    departure : int or None
+        The first row of ``tree.merges`` whose cluster the greedy tree does not have.
+    heights, counts, deficits : ndarray of shape (m,)
+        Of every merge its height, how many violations it has, and the largest deficit of these.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fastrbhc
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> report = fastrbhc.linkage(X, "gaussian", audit=True).audit
+    >>> report.triples, report.certified
+    (1711, True)
+    >>> report.violations >= report.consequential
+    True
+    """
+
+    method: str
+    triples: int
+    violations: int
+    consequential: int
+    premises: int
+    worst: Worst | None
+    by_height: tuple[Band, ...]
+    by_size: tuple[Band, ...]
+    inversions: int
+    certified: bool
+    departure: int | None = None
+    heights: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), repr=False)
+    counts: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
+    deficits: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), repr=False)
+
+    @property
+    def rate(self) -> float:
+        """Violations a triple."""
+        return self.violations / self.triples if self.triples else 0.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """What the rate over all triples of the tree lies between, with 95 % confidence.
+
+        For a sample by Clopper and Pearson, whose interval is never too short. All triples leave
+        nothing to be guessed: both ends are the rate.
+        """
+        if self.method != "sample" or self.triples == 0:
+            return self.rate, self.rate
+        tail, k, n = 0.5 * (1.0 - _CONFIDENCE), self.violations, self.triples
+        lower = betaincinv(k, n - k + 1, tail) if k > 0 else 0.0
+        upper = betaincinv(k + 1, n - k, 1.0 - tail) if k < n else 1.0
+        return float(lower), float(upper)
+
+    def _lines(self) -> list[tuple[str, str]]:
+        how = {
+            "exact": "all of them, one by one or ruled out by bounds",
+            "sample": "a random sample",
+            "proof": "none had to be looked at: the family is proven reducible",
+        }
+        lower, upper = self.interval
+        rate = f"{self.rate:.3g} a triple"
+        if self.method == "sample":
+            rate += f" (95 % interval {lower:.3g} to {upper:.3g})"
+        worst = "none"
+        if self.worst is not None:
+            worst = (
+                f"{100 * self.worst.deficit:.3g} % nearer, merge {self.worst.merge:,} and "
+                f"cluster {self.worst.cluster:,}"
+            )
+        certified = "yes" if self.certified else "no"
+        if self.departure is not None:
+            certified += f": the greedy tree has no cluster like that of merge {self.departure:,}"
+        return [
+            ("triples", f"{self.triples:,} ({how[self.method]})"),
+            ("violations", f"{self.violations:,}, {rate}"),
+            ("consequential", f"{self.consequential:,}"),
+            ("worst", worst),
+            ("inversions", f"{self.inversions:,}"),
+            ("the greedy tree", certified),
+        ]
+
+    def __str__(self) -> str:
+        lines = ["Reducibility", *(f"  {name:16} {text}" for name, text in self._lines())]
+        for name, bands in (("height", self.by_height), ("rows in c", self.by_size)):
+            if self.violations:
+                lines += ["", f"  {name:>23}  {'merges':>9} {'violations':>11} {'conseq.':>8}"]
+                lines += [
+                    f"  {band.lower:>10.4g} to {band.upper:>9.4g}  {band.merges:>9,} "
+                    f"{band.violations:>11,} {band.consequential:>8,}"
+                    for band in bands
+                ]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        picture = _html.picture(self.plot, (6.0, 3.2)) if self.violations else ""
+        return _html.table("Reducibility", self._lines()) + picture
+
+    def to_pandas(self) -> Any:
+        """Where in the tree the violations are, as a DataFrame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row a band, with the column ``by`` telling "height" from "size".
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import fastrbhc
+        >>> X = np.random.default_rng(0).normal(size=(60, 2))
+        >>> frame = fastrbhc.linkage(X, "gaussian", audit=True).audit.to_pandas()
+        >>> int(frame[frame["by"] == "height"]["triples"].sum())
+        1711
+        """
+        pd = require("pandas", "to_pandas")
+        rows = [("height", *band) for band in self.by_height]
+        rows += [("size", *band) for band in self.by_size]
+        return pd.DataFrame(rows, columns=["by", *Band._fields])
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the violations along the tree: how many each merge has, and how large they are.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        require("matplotlib", "drawing an audit")
+        from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
+
+        from fastrbhc.plotting._style import axes, tick, tidy
+
+        ax = axes(ax, (7.0, 4.0))
+        some = np.flatnonzero(self.counts)
+        some = some[np.argsort(self.deficits[some])]  # the largest deficits on top
+        points = ax.scatter(
+            self.heights[some], self.counts[some], s=18, c=100.0 * self.deficits[some],
+            cmap="viridis_r", linewidths=0,
+        )  # fmt: skip
+        positive = self.heights[self.heights > 0.0]
+        if positive.size:
+            ax.set_xscale("log")
+            ax.set_xlim(positive.min() / 1.2, positive.max() * 1.2)
+        most = int(self.counts.max(initial=0))
+        if some.size:
+            ax.figure.colorbar(points, ax=ax, label="largest deficit of d, %")
+        if most > _FEW:
+            ax.set_yscale("log")
+            ax.set_ylim(0.7, 1.5 * most)
+        else:
+            ax.set_ylim(0.0, 1.15 * max(most, 1))
+            ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_formatter(FuncFormatter(tick))
+            axis.set_minor_formatter(NullFormatter())
+        tidy(ax, "top", "right")
+        ax.set_xlabel("height of the merge")
+        ax.set_ylabel("clusters that violate reducibility")
+        ax.set_title(
+            f"{self.violations:,} violations in {self.triples:,} triples, "
+            f"{self.consequential:,} consequential",
+            fontsize="medium",
+        )
+        return ax
+
+
+def report_of(
+    tree: Dendrogram,
+    method: str,
+    certified: bool,
+    departure: int | None = None,
+    tally: Tally | None = None,
+    sample: NDArray[np.int64] | None = None,
+    nodes: NDArray[np.int64] | None = None,
+) -> ReducibilityReport:
+    """The report of a tally, in the numbering of the tree.
+
+    Parameters
+    ----------
+    tree : Dendrogram
+        The tree that the report is about.
+    method : {"exact", "sample", "proof"}
+        See `ReducibilityReport`.
+    certified : bool
+        Whether the tree is the greedy one.
+    departure : int, optional
+        Where it is not.
+    tally : Tally, optional
+        What was found, in the merges of distinct rows; nothing for a proof.
+    sample : ndarray of int64, optional
+        The triples of distinct rows that were looked at, if not all.
+    nodes : ndarray of int64, optional
+        For every distinct row its node, in the order in which merges were made.
+
+    Returns
+    -------
+    ReducibilityReport
+    """
+    n, m = tree.n_leaves, len(tree.merges)
+    counts, consequential, worst = np.zeros(m, np.int64), np.zeros(m, np.int64), None
+    deficits = np.zeros(m)
+    looked_at = n - 2 - tree.steps
+    if tally is not None and nodes is not None:
+        # Repeated rows were merged first; the union of equals is never nearer than they were.
+        repeated = m - tally.violations.size
+        counts[:] = np.append(np.zeros(repeated, np.int64), tally.violations)[tree.steps]
+        consequential[:] = np.append(np.zeros(repeated, np.int64), tally.consequential)[tree.steps]
+        deficits[:] = np.append(np.zeros(repeated), tally.deficits)[tree.steps]
+        if sample is not None:
+            by_step = np.zeros(m, np.int64)
+            others = np.cumsum(nodes.size - 2 - np.arange(m - repeated))
+            np.add.at(by_step, repeated + np.searchsorted(others, sample, side="right"), 1)
+            looked_at = by_step[tree.steps]
+        if tally.worst[0] >= 0:
+            row_of_step = np.empty(m, np.int64)
+            row_of_step[tree.steps] = np.arange(m)
+            merge, cluster = (int(place) for place in tally.worst)
+            made = nodes[cluster] if cluster < nodes.size else n + repeated + cluster - nodes.size
+            node = int(made) if made < n else n + int(row_of_step[made - n])
+            worst = Worst(float(tally.deficits[merge]), int(row_of_step[repeated + merge]), node)
+    sizes = merged_sums(tree.merges, np.ones(n, np.int64))
+    return ReducibilityReport(
+        method=method,
+        triples=int(looked_at.sum()),
+        violations=int(counts.sum()),
+        consequential=int(consequential.sum()),
+        premises=0 if tally is None else int(tally.premises[0]),
+        worst=worst,
+        by_height=_bands(tree.heights, _decades(tree.heights), looked_at, counts, consequential),
+        by_size=_bands(sizes, _doublings(sizes), looked_at, counts, consequential),
+        inversions=tree.n_inversions,
+        certified=certified,
+        departure=departure,
+        heights=tree.heights,
+        counts=counts,
+        deficits=deficits,
+    )
+
+
+def first_departure(tree: Dendrogram, other: Dendrogram, seed: int = 0) -> int | None:
+    """The first merge of a tree whose cluster another tree over the same rows does not have.
+
+    Clusters are compared by sums of random 64-bit numbers, one a row: two that differ agree by
+    chance once in 2⁶⁴ times.
+
+    Parameters
+    ----------
+    tree, other : Dendrogram
+        Two trees over the same rows.
+    seed : int, default=0
+        Of the random numbers.
+
+    Returns
+    -------
+    int or None
+        A row of ``tree.merges``; None if the other tree has all of its clusters.
+
+    Examples
+    --------
+    >>> import fastrbhc
+    >>> from fastrbhc.reducibility import first_departure
+    >>> tree = fastrbhc.linkage([[0.0], [1.0], [5.0]], "ward")
+    >>> other = fastrbhc.linkage([[0.0], [4.0], [5.0]], "ward")
+    >>> first_departure(tree, tree), first_departure(tree, other)
+    (None, 0)
+    """
+    numbers = np.random.default_rng(seed).integers(0, 2**64, tree.n_leaves, dtype=np.uint64)
+    sums, others = (merged_sums(one.merges, numbers) for one in (tree, other))
+    missing = ~np.isin(sums, others)
+    return int(np.argmax(missing)) if missing.any() else None
+
+
+def _decades(heights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Ends of bands: powers of ten, the first of them beginning at 0."""
+    positive = heights[heights > 0.0]
+    if positive.size == 0:
+        return np.array([0.0, 1.0])
+    first, last = (int(np.floor(np.log10(end))) for end in (positive.min(), positive.max()))
+    return np.array([0.0, *(10.0**power for power in range(first + 1, last + 2))])
+
+
+def _doublings(sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Ends of bands: 2, 4, 8, …"""
+    largest = int(sizes.max(initial=2))
+    return np.array([2.0**power for power in range(1, largest.bit_length() + 1)])
+
+
+def _bands(
+    values: NDArray[Any],
+    ends: NDArray[np.float64],
+    others: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    consequential: NDArray[np.int64],
+) -> tuple[Band, ...]:
+    """Sums over the merges whose values are from one end up to, but not at, the next."""
+    band = np.clip(np.searchsorted(ends, values, side="right") - 1, 0, ends.size - 2)
+    columns = [
+        np.bincount(band, weights, ends.size - 1)
+        for weights in (np.ones(values.size), others, counts, consequential)
+    ]
+    return tuple(
+        Band(float(lower), float(upper), *(int(column[b]) for column in columns))
+        for b, (lower, upper) in enumerate(pairwise(ends))
+    )

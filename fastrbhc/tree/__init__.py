@@ -1,0 +1,1 @@
+"""The finished tree, and what can be made of it."""

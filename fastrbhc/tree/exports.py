@@ -1,0 +1,334 @@
+"""Trees in the forms of other programs: tables, graphs, Newick, JSON.
+
+All of them take time and memory in proportion to the number of leaves, and none recurses: chains as
+deep as they are long come out like any other tree.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrbhc._optional import require
+from fastrbhc._validation import check_names
+from fastrbhc.tree.traversal import leaf_spans
+
+if TYPE_CHECKING:
+    from fastrbhc.tree.dendrogram import Dendrogram
+
+_FORMAT, _VERSION = "fastrbhc.dendrogram", 1
+# What a Newick label may hold without quotes; an underscore there would be read as a blank.
+_PLAIN = re.compile(r"[^\s()\[\]{}:;,'\"_]+")
+
+
+@contextlib.contextmanager
+def _nothing_to_collect() -> Iterator[None]:
+    """Keep the garbage collector from looking again and again at millions of new objects."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def to_pandas(tree: Dendrogram) -> Any:
+    """The merges as a DataFrame; ``tree.to_pandas`` is the same.
+
+    Parameters
+    ----------
+    tree : Dendrogram
+        A tree or forest.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a merge, indexed by the node that it makes, with the columns left, right (the two
+        nodes), height, level, weight, size (number of rows) and step (when it was made).
+
+    Examples
+    --------
+    >>> import fastrbhc
+    >>> frame = fastrbhc.linkage([[0.0], [1.0], [5.0]], "ward").to_pandas()
+    >>> frame.index.tolist(), frame["left"].tolist(), frame["size"].tolist()
+    ([3, 4], [0, 2], [2, 3])
+    """
+    pd = require("pandas", "to_pandas")
+    n, m = tree.n_leaves, len(tree.merges)
+    _, sizes = leaf_spans(tree.merges, n)
+    return pd.DataFrame(
+        {
+            "left": tree.merges[:, 0],
+            "right": tree.merges[:, 1],
+            "height": tree.heights,
+            "level": tree.levels,
+            "weight": tree.weights,
+            "size": sizes[n:],
+            "step": tree.steps if tree.steps.size == m else np.arange(m),
+        },
+        index=pd.RangeIndex(n, n + m, name="node"),
+    )
+
+
+def to_networkx(tree: Dendrogram, names: Sequence[Any] | None = None) -> Any:
+    """The tree as a directed graph, from the root to the leaves; ``tree.to_networkx`` is the same.
+
+    Parameters
+    ----------
+    tree : Dendrogram
+        A tree or forest.
+    names : sequence of length n_leaves, optional
+        Names of the rows, which leaves then have as ``name``.
+
+    Returns
+    -------
+    networkx.DiGraph
+        Nodes are numbered as in ``tree.merges`` and have ``height`` (0 for leaves), ``weight`` and
+        ``size``; edges have ``length``, the difference of the levels of their ends.
+
+    Examples
+    --------
+    >>> import fastrbhc
+    >>> graph = fastrbhc.linkage([[0.0], [1.0], [5.0]], "ward").to_networkx()
+    >>> sorted(graph.edges)
+    [(3, 0), (3, 1), (4, 2), (4, 3)]
+    >>> graph.nodes[4]["size"]
+    3
+    """
+    networkx = require("networkx", "to_networkx")
+    texts = check_names(names, tree.n_leaves)
+    n, m = tree.n_leaves, len(tree.merges)
+    _, sizes = leaf_spans(tree.merges, n)
+    heights = np.append(np.zeros(n), tree.heights)
+    columns = (heights.tolist(), tree.node_weights.tolist(), sizes.tolist())
+    parents = np.repeat(np.arange(n, n + m), 2).tolist()
+    children = tree.merges.ravel()
+    lengths = _lengths(tree)[children].tolist()
+    graph = networkx.DiGraph()
+    with _nothing_to_collect():
+        graph.add_nodes_from(
+            (node, {"height": height, "weight": weight, "size": size})
+            for node, (height, weight, size) in enumerate(zip(*columns, strict=True))
+        )
+        graph.add_edges_from(
+            (parent, child, {"length": length})
+            for parent, child, length in zip(parents, children.tolist(), lengths, strict=True)
+        )
+        if texts is not None:
+            for leaf, name in enumerate(texts):
+                graph.nodes[leaf]["name"] = name
+    return graph
+
+
+def to_newick(tree: Dendrogram, names: Sequence[Any] | None = None) -> str:
+    """The tree in the Newick format; ``tree.to_newick`` is the same.
+
+    Parameters
+    ----------
+    tree : Dendrogram
+        A tree or forest.
+    names : sequence of length n_leaves, optional
+        Names of the rows; by default their numbers. Names with blanks, underscores or punctuation
+        are put in quotes.
+
+    Returns
+    -------
+    str
+        One tree, or one a line for a forest, each with a semicolon. The length of a branch is the
+        difference of the levels of its ends, and never negative: inversions have length 0.
+
+    Examples
+    --------
+    >>> import fastrbhc
+    >>> tree = fastrbhc.linkage([[0.0], [1.0], [5.0]], "ward")
+    >>> tree.to_newick(["ant", "bee", "giant squid"])
+    "('giant squid':6.75,(ant:0.25,bee:0.25):6.5);"
+    """
+    texts = check_names(names, tree.n_leaves)
+    n, m = tree.n_leaves, len(tree.merges)
+    starts, sizes = leaf_spans(tree.merges, n)
+    order = np.empty(n, np.int64)
+    order[starts[:n]] = np.arange(n)
+    quoted = [str(leaf) for leaf in range(n)] if texts is None else [_quoted(t) for t in texts]
+    lengths = _lengths(tree).tolist()
+    # Before a leaf open all nodes that begin with it; after a leaf close all that end with it, from
+    # the smallest to the largest, which is their order.
+    opening = np.bincount(starts[n:], minlength=n).tolist()
+    last = starts[n:] + sizes[n:] - 1
+    closing = (n + np.argsort(last, kind="stable")).tolist()
+    to_close = np.bincount(last, minlength=n).tolist()
+    is_root = np.ones(n + m, bool)
+    is_root[tree.merges] = False
+    ends_tree = is_root.tolist()
+    parts: list[str] = []
+    closed = 0
+    for leaf, n_opening, n_closing in zip(order.tolist(), opening, to_close, strict=True):
+        node = leaf
+        parts.append("(" * n_opening + quoted[leaf])
+        for _ in range(n_closing):
+            parts.append(f":{lengths[node]})")
+            node = closing[closed]
+            closed += 1
+        parts.append(";\n" if ends_tree[node] else f":{lengths[node]},")
+    return "".join(parts).removesuffix("\n")
+
+
+def _quoted(name: str) -> str:
+    """A name as Newick wants it."""
+    if _PLAIN.fullmatch(name):
+        return name
+    return "'" + name.replace("'", "''") + "'"
+
+
+def _lengths(tree: Dendrogram) -> NDArray[np.float64]:
+    """For every node the length of the branch above it; 0 above roots.
+
+    Leaves are at level 0, or with the lowest merge where that is below: heights may be log odds.
+    """
+    leaves = min(0.0, float(tree.levels[0])) if len(tree.merges) else 0.0
+    own = np.append(np.full(tree.n_leaves, leaves), tree.levels)
+    above = own.copy()
+    above[tree.merges] = tree.levels[:, None]
+    return above - own
+
+
+def to_json(tree: Dendrogram, names: Sequence[Any] | None = None) -> str:
+    """The tree as JSON; ``tree.to_json`` is the same.
+
+    Parameters
+    ----------
+    tree : Dendrogram
+        A tree or forest.
+    names : sequence of length n_leaves, optional
+        Names of the rows, to be written along.
+
+    Returns
+    -------
+    str
+        One object of flat lists, which no reader has to recurse into:
+
+        ``format``, ``version``
+            "fastrbhc.dendrogram" and 1.
+        ``n_leaves``
+            Number of rows n. Leaves are the nodes 0…n−1.
+        ``threshold``
+            λ at which merging was stopped, null for a whole tree.
+        ``children``
+            Pairs of nodes; the i-th pair is joined to node n + i, children come first.
+        ``heights``, ``weights``, ``steps``
+            Of each merge, as in `Dendrogram`; the last is empty where it is not known.
+        ``leaf_weights``
+            Of each row; null if all are 1.
+        ``names``
+            Of each row, if given.
+
+    See Also
+    --------
+    from_json : reads it.
+
+    Examples
+    --------
+    >>> import json
+    >>> import fastrbhc
+    >>> tree = fastrbhc.linkage([[0.0], [1.0], [5.0]], "ward")
+    >>> json.loads(tree.to_json())["children"]
+    [[0, 1], [2, 3]]
+    """
+    texts = check_names(names, tree.n_leaves)
+    with _nothing_to_collect():
+        content: dict[str, Any] = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "n_leaves": tree.n_leaves,
+            "threshold": tree.threshold if np.isfinite(tree.threshold) else None,
+            "children": tree.merges.tolist(),
+            "heights": tree.heights.tolist(),
+            "weights": tree.weights.tolist(),
+            "steps": tree.steps.tolist(),
+            "leaf_weights": None if tree.leaf_weights is None else tree.leaf_weights.tolist(),
+        }
+        if texts is not None:
+            content["names"] = texts
+        return json.dumps(content, allow_nan=False)
+
+
+def from_json(text: str | bytes) -> Dendrogram:
+    """A tree that `to_json` has written; ``Dendrogram.from_json`` is the same.
+
+    Parameters
+    ----------
+    text : str or bytes
+        What ``to_json`` returned. Names are for other readers and are passed over.
+
+    Returns
+    -------
+    Dendrogram
+        The same in every bit.
+
+    Examples
+    --------
+    >>> import fastrbhc
+    >>> tree = fastrbhc.linkage([[0.0], [1.0], [5.0]], "ward")
+    >>> fastrbhc.Dendrogram.from_json(tree.to_json())
+    <Dendrogram: 3 leaves, 2 merges, heights up to 6.75>
+    """
+    from fastrbhc.tree.dendrogram import Dendrogram
+
+    with _nothing_to_collect():
+        content = json.loads(text)
+    if not isinstance(content, dict) or content.get("format") != _FORMAT:
+        raise ValueError(f"this is not a tree: its 'format' is not {_FORMAT!r}")
+    if content.get("version") != _VERSION:
+        raise ValueError(
+            f"this tree has version {content.get('version')!r} of the format, and {_VERSION} is "
+            "the one that is known here"
+        )
+    try:
+        n = int(content["n_leaves"])
+        children = np.array(content["children"], np.int64).reshape(-1, 2)
+        heights = np.array(content["heights"], np.float64)
+        weights = np.array(content["weights"], np.float64)
+        steps = np.array(content["steps"], np.int64)
+        threshold = np.inf if content["threshold"] is None else float(content["threshold"])
+        given = content["leaf_weights"]
+        leaf_weights = None if given is None else np.array(given, np.float64)
+    except KeyError as error:
+        raise ValueError(f"this tree has no {error.args[0]!r}") from error
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"this tree holds something that is not a number: {error}") from error
+    _check_merges(n, children, heights, weights, steps, leaf_weights)
+    return Dendrogram(
+        children, heights, weights, n, threshold, steps=steps, leaf_weights=leaf_weights
+    )
+
+
+def _check_merges(
+    n: int,
+    children: NDArray[np.int64],
+    heights: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    steps: NDArray[np.int64],
+    leaf_weights: NDArray[np.float64] | None,
+) -> None:
+    m = len(children)
+    for name, values in {"heights": heights, "weights": weights, "steps": steps}.items():
+        unknown = values is steps and steps.size == 0
+        if values.shape != (m,) and not unknown:
+            raise ValueError(f"this tree has {m} merges and {values.size} {name}")
+    if leaf_weights is not None and leaf_weights.shape != (n,):
+        raise ValueError(f"this tree has {n} leaves and {leaf_weights.size} leaf_weights")
+    made = n + np.arange(m)
+    if m >= max(n, 1) or (children < 0).any() or (children >= made[:, None]).any():
+        raise ValueError("this tree has merges of nodes that are not there yet")
+    if np.unique(children).size < children.size:
+        raise ValueError("this tree has a node with two parents")
+    if not np.isfinite(heights).all():
+        raise ValueError("this tree has heights that are not finite")

@@ -1,0 +1,140 @@
+"""What the clusters of a cut are like, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from fastrbhc._optional import require
+from fastrbhc._validation import check_rows, column_names
+from fastrbhc.families import Family, as_family
+from fastrbhc.tree.traversal import common_labels
+
+if TYPE_CHECKING:
+    from fastrbhc.tree.dendrogram import Dendrogram
+
+
+def summary_of_cut(
+    tree: Dendrogram,
+    X: ArrayLike | None = None,
+    *,
+    threshold: float | None = None,
+    n_clusters: int | None = None,
+    family: str | Family = "gaussian",
+) -> Any:
+    """The clusters of a cut, one row each; ``tree.summary`` is the same.
+
+    Parameters
+    ----------
+    tree : Dendrogram
+        A tree or forest.
+    X : array-like of shape (n_leaves, d), optional
+        The rows that the tree is of, for the means of the clusters.
+    threshold, n_clusters : float or int, optional
+        Where to cut; by default the trees as they are.
+    family : str or record, default="gaussian"
+        What a mean is of: for multinomial counts it is that of the proportions, by which a
+        row with more counts weighs more; for all other families that of the values.
+
+    Returns
+    -------
+    pandas.DataFrame
+        See `summary_of_clusters`; clusters are numbered as in ``tree.cut``.
+
+    Examples
+    --------
+    >>> import fastrbhc
+    >>> X = [[0.0], [1.0], [5.0], [7.0]]
+    >>> tree = fastrbhc.linkage(X, "ward")
+    >>> frame = tree.summary(X, n_clusters=2)
+    >>> frame[["size", "cost", "mean_x0"]].values.tolist()
+    [[2.0, 0.25, 0.5], [2.0, 1.0, 6.0]]
+    """
+    if threshold is None and n_clusters is None:
+        n_clusters = tree.n_trees
+    labels = tree.cut(threshold, n_clusters=n_clusters)
+    weights = tree.node_weights[: tree.n_leaves]
+    if X is None:
+        return summary_of_clusters(tree, labels, np.bincount(labels, weights).astype(np.float64))
+    family = as_family(family)
+    rows = check_rows(X, family, min_rows=1)
+    if len(rows) != tree.n_leaves:
+        raise ValueError(f"X has {len(rows)} rows and the tree has {tree.n_leaves}")
+    observed = family.observe(rows)
+    weights = weights if observed.weights is None else weights * observed.weights
+    member = sparse.csr_array((weights, (labels, np.arange(labels.size))))
+    totals = member.sum(axis=1)
+    with np.errstate(invalid="ignore"):  # rows of weight 0, when cut off, have no mean
+        means = (member @ observed.means) / totals[:, None]
+    return summary_of_clusters(tree, labels, totals, means, column_names(X))
+
+
+def summary_of_clusters(
+    tree: Dendrogram,
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    means: NDArray[np.float64] | None = None,
+    names: Sequence[str] | None = None,
+) -> Any:
+    """The clusters with these labels, each of them all leaves of a node, one row each.
+
+    Parameters
+    ----------
+    tree : Dendrogram
+        A tree or forest.
+    labels : ndarray of shape (n_leaves,)
+        Cluster of each row, 0…k−1.
+    weights : ndarray of shape (k,)
+        Weight n of each cluster.
+    means : ndarray of shape (k, d), optional
+        Mean parameters of each cluster.
+    names : sequence of str, optional
+        Names of the d columns; by default x0, x1, …
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by ``cluster``, with these columns.
+
+        ``node``
+            The node of the tree that the cluster is.
+        ``size``, ``weight``
+            Number of rows, and their total weight n.
+        ``level``
+            The largest height within: the cluster is whole for all λ above it.
+        ``cost``
+            What the cluster costs, Σ f({x}) − f(c) with f = n·φ(t): the sum of the heights of its
+            merges, as each adds its own d.
+        ``mean_…``
+            The mean parameter of each column.
+    """
+    pd = require("pandas", "summary")
+    n, k = tree.n_leaves, int(labels.max()) + 1
+    label_of_node = common_labels(tree.merges, labels)
+    label_of_merge = label_of_node[n:]
+    inside = label_of_merge >= 0
+    node, level = np.full(k, -1), np.zeros(k)
+    # Later nodes replace earlier ones: the last is the whole cluster.
+    node[labels] = np.arange(n)
+    node[label_of_merge[inside]] = n + np.flatnonzero(inside)
+    level[label_of_merge[inside]] = tree.levels[inside]
+    clusters = pd.RangeIndex(k, name="cluster")
+    frame = pd.DataFrame(
+        {
+            "node": node,
+            "size": np.bincount(labels, minlength=k),
+            "weight": weights,
+            "level": level,
+            "cost": np.bincount(label_of_merge[inside], tree.heights[inside], k),
+        },
+        index=clusters,
+    )
+    if means is None:
+        return frame
+    given = [f"x{column}" for column in range(means.shape[1])] if names is None else names
+    columns = [f"mean_{name}" for name in given]
+    return pd.concat([frame, pd.DataFrame(means, clusters, columns)], axis=1)

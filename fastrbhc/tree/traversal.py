@@ -1,0 +1,129 @@
+"""Walks through a tree, in passes over its merges: children come before their parents.
+
+A pass upwards goes through the merges from the first to the last, a pass downwards the other way.
+So nothing recurses and nothing needs a stack, however deep the tree.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastrbhc._engine.jit import kernel
+
+
+@kernel
+def in_order(children, steps, n_leaves):
+    """The merges in the order of the steps, renumbered, the smaller node first."""
+    place = np.empty(steps.size, np.int64)
+    for i in range(steps.size):
+        place[steps[i]] = n_leaves + i
+    merges = np.empty(children.shape, np.int64)
+    for i in range(steps.size):
+        a, b = children[steps[i], 0], children[steps[i], 1]
+        a = a if a < n_leaves else place[a - n_leaves]
+        b = b if b < n_leaves else place[b - n_leaves]
+        merges[i, 0], merges[i, 1] = min(a, b), max(a, b)
+    return merges
+
+
+@kernel
+def renumber(children, nodes, next_node):
+    """Name the leaves by their nodes, and number the merges on from next_node."""
+    for i in range(children.shape[0]):
+        for side in range(2):
+            child = children[i, side]
+            children[i, side] = (
+                nodes[child] if child < nodes.size else child - nodes.size + next_node
+            )
+
+
+@kernel
+def subtree_maxima(children, heights, n_leaves):
+    """The largest height in the subtree of each merge."""
+    maxima = heights.copy()
+    for i in range(heights.size):
+        for side in range(2):
+            child = children[i, side] - n_leaves
+            if child >= 0:
+                maxima[i] = max(maxima[i], maxima[child])
+    return maxima
+
+
+@kernel
+def merged_sums(merges, values):
+    """For each merge the sum of the values of its leaves: of weights, its total weight."""
+    n = values.size
+    sums = np.empty(merges.shape[0], values.dtype)
+    for i in range(merges.shape[0]):
+        a, b = merges[i, 0], merges[i, 1]
+        sums[i] = (values[a] if a < n else sums[a - n]) + (values[b] if b < n else sums[b - n])
+    return sums
+
+
+@kernel
+def labels_after(merges, n_leaves, count):
+    """Labels after the first `count` merges, numbered by first appearance."""
+    root = np.arange(n_leaves + count)
+    for i in range(count - 1, -1, -1):
+        root[merges[i, 0]] = root[n_leaves + i]
+        root[merges[i, 1]] = root[n_leaves + i]
+    number = np.full(n_leaves + count, -1)
+    labels = np.empty(n_leaves, np.int64)
+    used = 0
+    for leaf in range(n_leaves):
+        if number[root[leaf]] < 0:
+            number[root[leaf]] = used
+            used += 1
+        labels[leaf] = number[root[leaf]]
+    return labels
+
+
+@kernel
+def leaf_spans(merges, n_leaves):
+    """For every node the place of its first leaf in the order of leaves, and how many it has.
+
+    The leaves of a node stand side by side in that order: those of its first child, then those of
+    the second. Trees of a forest follow one another by their first rows.
+    """
+    m = merges.shape[0]
+    sizes = np.ones(n_leaves + m, np.int64)
+    for i in range(m):
+        sizes[n_leaves + i] = sizes[merges[i, 0]] + sizes[merges[i, 1]]
+    root = np.arange(n_leaves + m)
+    for i in range(m - 1, -1, -1):
+        root[merges[i, 0]] = root[n_leaves + i]
+        root[merges[i, 1]] = root[n_leaves + i]
+    starts = np.full(n_leaves + m, -1)
+    place = 0
+    for leaf in range(n_leaves):
+        if starts[root[leaf]] < 0:
+            starts[root[leaf]] = place
+            place += sizes[root[leaf]]
+    for i in range(m - 1, -1, -1):
+        starts[merges[i, 0]] = starts[n_leaves + i]
+        starts[merges[i, 1]] = starts[n_leaves + i] + sizes[merges[i, 0]]
+    return starts, sizes
+
+
+@kernel
+def leaves_below(merges, n_leaves, node):
+    """Whether each leaf belongs to the node."""
+    below = np.zeros(max(n_leaves, node + 1), np.bool_)
+    below[node] = True
+    for i in range(node - n_leaves, -1, -1):
+        if below[n_leaves + i]:
+            below[merges[i, 0]] = True
+            below[merges[i, 1]] = True
+    return below[:n_leaves]
+
+
+@kernel
+def common_labels(merges, labels):
+    """For every node the label that all of its leaves share, −1 if there is none."""
+    n = labels.size
+    common = np.empty(n + merges.shape[0], np.int64)
+    common[:n] = labels
+    for i in range(merges.shape[0]):
+        a, b = common[merges[i, 0]], common[merges[i, 1]]
+        common[n + i] = a if a == b else -1
+    return common
