@@ -1,0 +1,7 @@
+"""Trees in the formats of others: pandas, networkx, Newick, JSON."""
+
+from __future__ import annotations
+
+from fastrbhc.tree.exports import from_json, to_json, to_networkx, to_newick, to_pandas
+
+__all__ = ["from_json", "to_json", "to_networkx", "to_newick", "to_pandas"]

@@ -1,0 +1,71 @@
+"""Who imports whom: the engine nothing that is public, and nobody himself by a detour."""
+
+import ast
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import fastrbhc
+
+ROOT = Path(fastrbhc.__file__).parent.parent
+ENGINE = "fastrbhc._engine."
+# What the engine imports all the same, and why.
+EXCEPTIONS = {
+    ("planning", "fastrbhc.families"): "the type of an argument",
+    ("planning", "fastrbhc.reducibility.audit"): "it starts audits as it starts trees",
+    ("agglomeration.levels", "fastrbhc.tree.traversal"): "it puts merges in order as trees do",
+}
+
+
+def name_of(path):
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {name_of(path): ast.parse(path.read_text()) for path in ROOT.glob("fastrbhc/**/*.py")}
+
+
+def imports(node, everywhere):
+    """Import statements; those that run when the module is imported, or all."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child
+        later = isinstance(child, ast.FunctionDef) or "TYPE_CHECKING" in ast.unparse(
+            getattr(child, "test", ast.Pass())
+        )
+        if everywhere or not later:
+            yield from imports(child, everywhere)
+
+
+def imported(module, everywhere):
+    """Modules of the package that another one names, but for packages that it is part of."""
+    for statement in imports(MODULES[module], everywhere):
+        names = [alias.name for alias in statement.names]
+        if isinstance(statement, ast.ImportFrom):
+            assert statement.level == 0, f"{module} has a relative import"
+            inner = [f"{statement.module}.{name}" for name in names]
+            names = [name if name in MODULES else statement.module for name in inner]
+        yield from (name for name in names if name in MODULES and not is_above(name, module))
+
+
+def is_above(package, module):
+    return f"{module}.".startswith(f"{package}.")
+
+
+def test_engine_imports_nothing_public():
+    found = {
+        (module.removeprefix(ENGINE), other)
+        for module in MODULES
+        if module.startswith(ENGINE)
+        for other in imported(module, everywhere=True)
+        if not other.startswith(ENGINE)
+    }
+    assert found == set(EXCEPTIONS)
+
+
+def test_no_cycles():
+    graph = {}
+    for module in MODULES:
+        named = set(imported(module, everywhere=False))
+        # With a module come the packages it is part of.
+        packages = {package for package in MODULES for name in named if is_above(package, name)}
+        graph[module] = {name for name in packages | named if not is_above(name, module)}
+    TopologicalSorter(graph).prepare()  # raises CycleError, which names the modules
