@@ -1,10 +1,9 @@
 """The one place for compiler options, for the kernels' cache and for contracts.
 
-A *kernel* is a jitted function. A *contract* is a function whose implementation
-belongs to the record it is called with: ``divergence(family, ...)`` runs the method
-``divergence`` of that family's class, in plain Python and in jitted code alike.
-Records are ``NamedTuple`` classes, because that is the one way of handing a set of
-functions to a kernel that Numba can also keep on disk.
+A *kernel* is a jitted function; see `compiler` for what becomes of it. A *contract* is a function
+whose implementation belongs to the record it is called with: ``divergence(family, ...)`` runs the
+method ``divergence`` of that family's class, in plain Python and in jitted code alike. An
+*instruction* is a function that kernels replace by LLVM instructions.
 """
 
 from __future__ import annotations
@@ -20,29 +19,39 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.registry import CPUDispatcher
+from numba.core.typing.templates import infer, infer_global, make_intrinsic_template
 from numba.extending import overload as _overload
+
+from fastrbhc._engine.compiler import FragmentCompiler, ProgramCompiler
 
 # Numba's own annotations are recent and partial.
 config: Any = numba.config
-overload: Any = _overload
+_Dispatcher: Any = CPUDispatcher
+PLAIN_PYTHON = bool(config.DISABLE_JIT)
 
 # Named even where it is the default: what a function leaves open, Numba takes from the first
-# caller that is compiled, and exact values would depend on who asked for them first.
+# caller that is compiled, and exact values would depend on who asked for them first. Numba counts
+# references to arrays: about 20 atomic instructions per call that is not inlined, a quarter of the
+# run time with full covariances. Kernels borrow their arrays and keep none, so that is turned off.
 _OPTIONS: dict[str, Any] = {
+    "nopython": True,
     "nogil": True,
     "error_model": "numpy",
     "fastmath": False,
-    "no_cfunc_wrapper": True,  # nobody calls kernels from C: a tenth of the time to compile
+    "boundscheck": None,
+    "no_cfunc_wrapper": True,
+    "_nrt": False,
 }
-# Numba counts references to arrays, also to those in records: some twenty locked instructions each
-# way for every call that is not inlined, a quarter of the time of a tree with shapes. What is
-# called from the inside allocates nothing and keeps nothing, so there it is turned off; kernels
-# that are called from such code take this over from it.
-_BORROWED: dict[str, Any] = {"_nrt": False}
+_ALLOCATING: dict[str, Any] = {**_OPTIONS, "_nrt": True}
+FUSED: dict[str, Any] = {**_OPTIONS, "fastmath": {"contract"}}
 _CACHE_WANTED = os.environ.get("FASTRBHC_NUMBA_CACHE", "1") != "0"
 _PACKAGE = Path(__file__).parents[1]
-_KERNELS: list[Any] = []
+_CACHES: list[Any] = []
 _WARNED: list[str] = []
 
 
@@ -110,9 +119,81 @@ def _warn_once(what: str) -> None:
         )
 
 
+class Kernel(_Dispatcher):  # type: ignore[misc]
+    """A jitted function: a fragment for kernels that call it, a program when Python does."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        super().__init__(function, targetoptions=options, pipeline_class=FragmentCompiler)
+        self._entries: dict[tuple[Any, ...], Any] = {}
+
+    @functools.cached_property
+    def program(self) -> Any:
+        """The function as Python calls it, kept on disk."""
+        program = _Dispatcher(
+            self.py_func, targetoptions=self.targetoptions, pipeline_class=ProgramCompiler
+        )
+        if _CACHE_WANTED:
+            try:
+                program._cache = _ContentCache(self.py_func)
+                _CACHES.append(program._cache)
+                if _DISABLED:
+                    program._cache.disable()
+            except RuntimeError as error:  # no directory can be written
+                _warn_once(str(error))
+        return program
+
+    def __call__(self, *arguments: Any) -> Any:
+        kinds = tuple([getattr(a, "_numba_type_", None) or type(a) for a in arguments])
+        entry = self._entries.get(kinds)
+        if entry is None:
+            entry = self._entries[kinds] = self._entry(kinds)
+        return entry(*arguments)
+
+    def _entry(self, kinds: tuple[Any, ...]) -> Any:
+        """What to call for arguments of these kinds.
+
+        Records and numbers tell their types at once; arrays are left to Numba.
+        """
+        known = [k if isinstance(k, types.Type) else _NUMBER_TYPES.get(k) for k in kinds]
+        return self.program if None in known else self.program.compile(tuple(known))
+
+    def address(self, *arguments: Any) -> int:
+        """Where the machine code for such arguments begins; see `jobs`."""
+        signature = tuple(numba.typeof(argument) for argument in arguments)
+        self.program.compile(signature)
+        compiled = self.program.overloads[signature]
+        pointer: int = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+        return pointer
+
+
+_NUMBER_TYPES: dict[Any, Any] = {
+    int: types.int64,
+    np.int64: types.int64,
+    float: types.float64,
+    np.float64: types.float64,
+    bool: types.boolean,
+    np.bool_: types.boolean,
+}
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile a function with the package's options, and keep its programs on disk.
+
+    Kernels let go of the interpreter lock, so Python threads run them side by side. That is all
+    the parallelism there is: Numba's own (``prange``) starts thread pools that a forked child cannot
+    use, and can abort when two threads enter it. Kernels allocate nothing.
+    """
+    return _compiled(function, _OPTIONS)
+
+
+def allocating_kernel(function: Callable[..., Any]) -> Any:
+    """A kernel that makes arrays."""
+    return _compiled(function, _ALLOCATING)
+
+
 def fused_kernel(function: Callable[..., Any]) -> Any:
     """A kernel whose products and sums may be fused, for bounds that do not mind the last bit."""
-    return _compiled(function, {**_OPTIONS, "fastmath": {"contract"}})
+    return _compiled(function, FUSED)
 
 
 def loose_kernel(function: Callable[..., Any]) -> Any:
@@ -120,63 +201,71 @@ def loose_kernel(function: Callable[..., Any]) -> Any:
     return _compiled(function, {**_OPTIONS, "fastmath": {"contract", "reassoc"}})
 
 
-def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a function with the package's options and keep the result on disk.
-
-    Kernels let go of the interpreter lock, so Python threads run them side by side. That is all
-    the parallelism there is: Numba's own (``prange``) takes no records inside records, starts
-    thread pools that a forked child cannot use, and can abort when two threads enter it.
-    """
-    return _compiled(function, _OPTIONS)
-
-
 def inlined_kernel(function: Callable[..., Any]) -> Any:
-    """A kernel that becomes part of its callers, for what contracts have in common."""
+    """A kernel that becomes part of its callers."""
     return _compiled(function, {**_OPTIONS, "forceinline": True})
 
 
 def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    compiled = numba.njit(**options)(function)
-    if _CACHE_WANTED and not config.DISABLE_JIT:
-        try:
-            compiled._cache = _ContentCache(function)
-            _KERNELS.append(compiled)
-        except RuntimeError as error:  # no directory can be written
-            _warn_once(str(error))
-    return compiled
+    return function if PLAIN_PYTHON else Kernel(function, options)
 
 
 def contract(declaration: Callable[..., Any]) -> Any:
     """Turn a declaration into a call of the record's own method of that name."""
-    return _contract(declaration, {**_OPTIONS, **_BORROWED})
+    return _contract(declaration, _OPTIONS, None)
+
+
+def contract_with_default(declaration: Callable[..., Any]) -> Any:
+    """The same, and records without such a method take the body of the declaration."""
+    return _contract(declaration, _OPTIONS, declaration)
 
 
 def inlined_contract(declaration: Callable[..., Any]) -> Any:
-    """The same, for what is called millions of times.
-
-    A record of arrays is some eighty words, which a call that is not inlined copies: inlining
-    the bounds halved the time of a query. It also multiplies what has to be compiled.
-    """
-    return _contract(declaration, {**_OPTIONS, **_BORROWED, "forceinline": True})
+    """The same as `contract`, for what is called millions of times."""
+    return _contract(declaration, {**_OPTIONS, "forceinline": True}, None)
 
 
 def open_contract(declaration: Callable[..., Any]) -> Any:
     """The same for methods that users write, who may allocate an array or two."""
-    return _contract(declaration, {**_OPTIONS, "_nrt": True, "forceinline": True})
+    return _contract(declaration, {**_ALLOCATING, "forceinline": True}, None)
 
 
-def _contract(declaration: Callable[..., Any], options: dict[str, Any]) -> Any:
+def _contract(declaration: Callable[..., Any], options: dict[str, Any], default: Any) -> Any:
     name = declaration.__name__
 
     @functools.wraps(declaration)
     def call(record: Any, *arguments: Any) -> Any:
-        return getattr(type(record), name)(record, *arguments)
+        return getattr(type(record), name, default)(record, *arguments)
 
-    @overload(call, strict=False, jit_options=options)
+    @overload(call, options)
     def implementation(record: Any, *arguments: Any) -> Any:
-        return getattr(getattr(record, "instance_class", None), name, None)
+        return getattr(getattr(record, "instance_class", None), name, default)
 
     return call
+
+
+def overload(function: Callable[..., Any], options: dict[str, Any] = _OPTIONS) -> Any:
+    """Numba's ``overload``, for what becomes a fragment."""
+    jit_options = {k: v for k, v in options.items() if k != "nopython"}
+    return _overload(
+        function, strict=False, jit_options={**jit_options, "pipeline_class": FragmentCompiler}
+    )
+
+
+def instruction(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
+    """Let kernels take a function for the instructions that the decorated one defines.
+
+    That is called with Numba's context and the types of the arguments, and returns a signature and
+    a generator of code, as for `numba.extending.intrinsic`. Plain Python runs the function itself.
+    """
+
+    def register(define: Callable[..., Any]) -> Callable[..., Any]:
+        template = make_intrinsic_template(function, define, function.__name__)
+        infer(template)
+        infer_global(function, types.Function(template))
+        return define
+
+    return register
 
 
 def length(known: tuple[int, ...], otherwise: int) -> int:
@@ -188,12 +277,17 @@ def length(known: tuple[int, ...], otherwise: int) -> int:
     return len(known) or otherwise
 
 
-@overload(length, strict=False, jit_options=_OPTIONS)
-def _length(known: Any, otherwise: Any) -> Any:
+@instruction(length)
+def _length(context: Any, known: Any, otherwise: Any) -> Any:
     count = len(known)
-    if count:
-        return lambda known, otherwise: count
-    return lambda known, otherwise: otherwise
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return ir.Constant(ir.IntType(64), count) if count else arguments[1]
+
+    return types.int64(known, types.int64), code
+
+
+_DISABLED: list[Any] = []
 
 
 @contextlib.contextmanager
@@ -203,13 +297,15 @@ def compiling_for(record: Any) -> Iterator[None]:
     Numba names a record by its module and class: after its author edits the class,
     the next process would be handed the machine code of the old one.
     """
-    if type(record).__module__.split(".")[0] == "fastrbhc" or not _KERNELS:
+    if type(record).__module__.split(".")[0] == _PACKAGE.name:
         yield
         return
-    for compiled in _KERNELS:
-        compiled._cache.disable()
+    _DISABLED.append(record)
+    for cache in _CACHES:
+        cache.disable()
     try:
         yield
     finally:
-        for compiled in _KERNELS:
-            compiled._cache.enable()
+        _DISABLED.pop()
+        for cache in _CACHES:
+            cache.enable()

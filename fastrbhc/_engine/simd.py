@@ -21,11 +21,11 @@ from numba import njit, typeof
 from numba.core import cgutils, errors, types
 from numpy.typing import NDArray
 
-from fastrbhc._engine.jit import config
+from fastrbhc._engine.jit import config, instruction
 
 # Numba's own annotations are recent and partial.
 extending: Any = _extending
-intrinsic, lower_builtin = extending.intrinsic, extending.lower_builtin
+lower_builtin = extending.lower_builtin
 
 EIGHT = 8
 
@@ -165,7 +165,7 @@ def _address(context: Any, builder: Any, kind: Any, array: Any, places: list[Any
     return builder.gep(builder.bitcast(array.data, ir.IntType(8).as_pointer()), [offset])
 
 
-@intrinsic
+@instruction(load)
 def _load(typing_context: Any, array: Any, place: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind, kinds = signature.args
@@ -191,7 +191,7 @@ def _load(typing_context: Any, array: Any, place: Any) -> Any:
     return _eight(array, place), code
 
 
-@intrinsic
+@instruction(store)
 def _store(typing_context: Any, array: Any, values: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -201,7 +201,7 @@ def _store(typing_context: Any, array: Any, values: Any) -> Any:
     return types.void(array, values), code
 
 
-@intrinsic
+@instruction(spread)
 def _spread(typing_context: Any, value: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return _as_vector(context, builder, signature.args[0], arguments[0])
@@ -209,7 +209,8 @@ def _spread(typing_context: Any, value: Any) -> Any:
     return _eight(value), code
 
 
-def _choice(relation: str) -> Any:
+def _choice(function: Any, relation: str) -> None:
+    @instruction(function)
     def choose(typing_context: Any, values: Any, others: Any) -> Any:
         def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             a, b = (
@@ -220,13 +221,12 @@ def _choice(relation: str) -> Any:
 
         return _eight(values, others), code
 
-    return intrinsic(choose)
+
+_choice(larger, ">")
+_choice(smaller, "<")
 
 
-_larger, _smaller = _choice(">"), _choice("<")
-
-
-@intrinsic
+@instruction(at_most)
 def _at_most(typing_context: Any, values: Any, limit: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         limits = _as_vector(context, builder, signature.args[1], arguments[1])
@@ -236,22 +236,9 @@ def _at_most(typing_context: Any, values: Any, limit: Any) -> Any:
     return types.int64(values, limit), code
 
 
-@intrinsic
+@instruction(lowest)
 def _lowest(typing_context: Any, bits: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
 
     return types.int64(types.int64), code
-
-
-def _compiled(function: Any, implementation: Any) -> None:
-    extending.overload(function, strict=False)(lambda *_: implementation)
-
-
-_compiled(load, lambda array, place: _load(array, place))
-_compiled(store, lambda array, values: _store(array, values))
-_compiled(spread, lambda value: _spread(value))
-_compiled(larger, lambda values, others: _larger(values, others))
-_compiled(smaller, lambda values, others: _smaller(values, others))
-_compiled(at_most, lambda values, limit: _at_most(values, limit))
-_compiled(lowest, lambda bits: _lowest(bits))

@@ -19,12 +19,12 @@ import sys
 from typing import Any, NamedTuple
 
 import numpy as np
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from fastrbhc._engine.jit import config, contract, kernel, overload
+from fastrbhc._engine.jit import config, contract, instruction, kernel
 
 # Places in Team.words, far enough from each other for two lines of the cache.
 _TICKET, _DONE, _WORDS = 0, 16, 32
@@ -35,8 +35,6 @@ _DISMISSED = -(1 << 62)
 _PATIENCE = 4000
 # With many more, the common line of the cache becomes the bottleneck.
 _LARGEST = 16
-
-_intrinsic: Any = intrinsic  # its own annotations are of the wrapped function
 
 
 class Team(NamedTuple):
@@ -126,40 +124,13 @@ def _let_others_run() -> None:
     pass
 
 
-@overload(_load, strict=False)
-def _load_overload(words: Any, place: Any) -> Any:
-    return lambda words, place: _atomic_load(words, place)
-
-
-@overload(_store, strict=False)
-def _store_overload(words: Any, place: Any, value: Any) -> Any:
-    return lambda words, place, value: _atomic_store(words, place, value)
-
-
-@overload(_add_one, strict=False)
-def _add_one_overload(words: Any, place: Any) -> Any:
-    return lambda words, place: _atomic_add(words, place, 1)
-
-
-@overload(_let_others_run, strict=False)
-def _let_others_run_overload() -> Any:
-    if sys.platform == "win32":  # where there is no such function
-        return lambda: None
-    sched_yield = types.ExternalFunction("sched_yield", types.int32())
-
-    def let_others_run():
-        sched_yield()
-
-    return let_others_run
-
-
 def _pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     array_type = signature.args[0]
     array = context.make_array(array_type)(context, builder, arguments[0])
     return cgutils.get_item_pointer(context, builder, array_type, array, [arguments[1]])
 
 
-@_intrinsic
+@instruction(_load)
 def _atomic_load(context: Any, words: Any, place: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.load_atomic(_pointer(context, builder, signature, arguments), "acquire", 8)
@@ -167,7 +138,7 @@ def _atomic_load(context: Any, words: Any, place: Any) -> Any:
     return types.int64(words, types.intp), generate
 
 
-@_intrinsic
+@instruction(_store)
 def _atomic_store(context: Any, words: Any, place: Any, value: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = _pointer(context, builder, signature, arguments)
@@ -177,10 +148,21 @@ def _atomic_store(context: Any, words: Any, place: Any, value: Any) -> Any:
     return types.void(words, types.intp, types.int64), generate
 
 
-@_intrinsic
-def _atomic_add(context: Any, words: Any, place: Any, value: Any) -> Any:
+@instruction(_add_one)
+def _atomic_add(context: Any, words: Any, place: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = _pointer(context, builder, signature, arguments)
-        return builder.atomic_rmw("add", pointer, arguments[2], "acq_rel")
+        return builder.atomic_rmw("add", pointer, ir.Constant(ir.IntType(64), 1), "acq_rel")
 
-    return types.int64(words, types.intp, types.int64), generate
+    return types.int64(words, types.intp), generate
+
+
+@instruction(_let_others_run)
+def _sched_yield(context: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if sys.platform != "win32":  # where there is no such function
+            kind = ir.FunctionType(ir.IntType(32), [])
+            builder.call(cgutils.get_or_insert_function(builder.module, kind, "sched_yield"), [])
+        return context.get_dummy_value()
+
+    return types.void(), generate

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.jit import allocating_kernel, kernel
 from fastrbhc._validation import check_count, check_number, check_share
 from fastrbhc.bhc.likelihoods.rising import log_rising
 from fastrbhc.tree.dendrogram import Dendrogram
@@ -225,7 +225,7 @@ def _recur(merges, heights, log_leaves, log_alpha, hypotheses, trees, gammas, we
         gammas[i] = log_sum(log_alpha + math.lgamma(weight), gamma)
 
 
-@kernel
+@allocating_kernel
 def _labels_from_the_root(merges, likely, n_leaves):
     """Labels by first appearance, a cluster being a likely node with none above it, or a leaf."""
     m = merges.shape[0]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.jit import allocating_kernel, kernel
 
 
-@kernel
+@allocating_kernel
 def in_order(children, steps, n_leaves):
     """The merges in the order of the steps, renumbered, the smaller node first."""
     place = np.empty(steps.size, np.int64)
@@ -37,7 +37,7 @@ def renumber(children, nodes, next_node):
             )
 
 
-@kernel
+@allocating_kernel
 def subtree_maxima(children, heights, n_leaves):
     """The largest height in the subtree of each merge."""
     maxima = heights.copy()
@@ -49,7 +49,7 @@ def subtree_maxima(children, heights, n_leaves):
     return maxima
 
 
-@kernel
+@allocating_kernel
 def merged_sums(merges, values):
     """For each merge the sum of the values of its leaves: of weights, its total weight."""
     n = values.size
@@ -60,7 +60,7 @@ def merged_sums(merges, values):
     return sums
 
 
-@kernel
+@allocating_kernel
 def labels_after(merges, n_leaves, count):
     """Labels after the first `count` merges, numbered by first appearance."""
     root = np.arange(n_leaves + count)
@@ -78,7 +78,7 @@ def labels_after(merges, n_leaves, count):
     return labels
 
 
-@kernel
+@allocating_kernel
 def leaf_spans(merges, n_leaves):
     """For every node the place of its first leaf in the order of leaves, and how many it has.
 
@@ -105,7 +105,7 @@ def leaf_spans(merges, n_leaves):
     return starts, sizes
 
 
-@kernel
+@allocating_kernel
 def leaves_below(merges, n_leaves, node):
     """Whether each leaf belongs to the node."""
     below = np.zeros(max(n_leaves, node + 1), np.bool_)
@@ -117,7 +117,7 @@ def leaves_below(merges, n_leaves, node):
     return below[:n_leaves]
 
 
-@kernel
+@allocating_kernel
 def common_labels(merges, labels):
     """For every node the label that all of its leaves share, −1 if there is none."""
     n = labels.size

@@ -31,7 +31,7 @@ from fastrbhc._engine.agglomeration.merge_log import (
     record,
 )
 from fastrbhc._engine.geometry.contract import Clusters, merge
-from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.jit import allocating_kernel, kernel
 from fastrbhc._engine.math.radix_sort import stable_order
 from fastrbhc._engine.neighbors.contract import (
     find,
@@ -265,7 +265,7 @@ def _look_up(crew, first, last, scratch):
     )
 
 
-@kernel
+@allocating_kernel
 def _next_level(keys, threshold):
     """A level that half of the keys are below, or a few more; NaN if none is left.
 
@@ -405,7 +405,7 @@ def _by_level(merges: Merges, n: int) -> Merges:
     return merges._replace(children=in_order(children, order, n), heights=heights[order])
 
 
-@kernel
+@allocating_kernel
 def _depths_and_ranks(children, n):
     """Of each merge how many are below it on the longest path, and its smaller rank.
 

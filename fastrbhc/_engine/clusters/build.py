@@ -17,7 +17,7 @@ from fastrbhc._engine.geometry.contract import (
     new_scratch,
     refresh,
 )
-from fastrbhc._engine.jit import compiling_for, kernel
+from fastrbhc._engine.jit import allocating_kernel, compiling_for, kernel
 from fastrbhc._engine.math.cholesky import add_product
 from fastrbhc._engine.math.double_double import two_sum, weighted_mean
 
@@ -229,7 +229,7 @@ def _add_means(clusters, errors, means, residuals, weights, labels, start, stop)
         errors[group] += error
 
 
-@kernel
+@allocating_kernel
 def _add_scatter(clusters, means, residuals, weights, labels, start, stop):
     """Add rows to the scatter of groups about their means, by rows of the lower triangle."""
     n_features = means.shape[1]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.jit import allocating_kernel
 from fastrbhc._engine.math.radix_sort import stable_order
 
 
@@ -82,7 +82,7 @@ def collapse(rows: Observations) -> Collapsed:
     return Collapsed(points, point_of_row)
 
 
-@kernel
+@allocating_kernel
 def rows_by_point(point_of_row: Any, n_points: int) -> Any:
     """The rows of the first point, then those of the second, and so on, each in their order."""
     starts = np.zeros(n_points + 1, np.int64)

@@ -21,11 +21,8 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic as _intrinsic
 
-from fastrbhc._engine.jit import fused_kernel, kernel, overload
-
-intrinsic: Any = _intrinsic
+from fastrbhc._engine.jit import fused_kernel, instruction, kernel
 
 # Queries and slots that are looked at together.
 FOUR, STRIP = 4, 16
@@ -148,12 +145,7 @@ def near(tile: Any, first: int, aims: Any, query: int) -> int:
     return int(np.packbits(within.ravel(), bitorder="little").view(np.int64)[0])
 
 
-@overload(near, strict=False)
-def _near(tile: Any, first: Any, aims: Any, query: Any) -> Any:
-    return lambda tile, first, aims, query: _near_in_registers(tile, first, aims, query)
-
-
-@intrinsic
+@instruction(near)
 def _near_in_registers(typing_context: Any, tile: Any, first: Any, aims: Any, query: Any) -> Any:
     """Vectors by hand: Numba keeps sums in registers over one loop only, the innermost."""
 

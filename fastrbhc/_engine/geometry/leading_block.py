@@ -24,11 +24,10 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.extending import intrinsic
 
 from fastrbhc._engine.geometry.contract import ROUNDING
 from fastrbhc._engine.geometry.float32_means import coarse_distances
-from fastrbhc._engine.jit import fused_kernel, inlined_kernel, kernel, overload
+from fastrbhc._engine.jit import FUSED, fused_kernel, inlined_kernel, instruction, kernel, overload
 from fastrbhc._engine.simd import at_most, load, lowest, spread, store
 
 # Leading columns that are looked at; of the pairs left by the distance, 4 settle 59 % on MNIST
@@ -41,8 +40,6 @@ LANES = 64
 _KEPT = 1e-8
 _DOUBT = 1e-4
 LOG_OFF = 2e-9  # what quick_log may be off by
-
-_intrinsic: Any = intrinsic  # its own annotations are of the wrapped function
 
 
 def outline_size(n_features: int) -> int:
@@ -224,7 +221,7 @@ def quick_log(x: float) -> float:
     return math.log(x)
 
 
-@overload(quick_log, strict=False, jit_options={"fastmath": {"contract"}})
+@overload(quick_log, FUSED)
 def _quick_log(x: Any) -> Any:
     return _series_log
 
@@ -242,16 +239,26 @@ def _series_log(x: float) -> float:
     return exponent * 0.6931471805599453 + 2.0 * z * series
 
 
-@_intrinsic
-def _bits(context: Any, x: Any) -> Any:
+def _bits(x: float) -> int:
+    """A float's bits as an integer, in kernels."""
+    raise NotImplementedError
+
+
+def _float(bits: int) -> float:
+    """The float that has these bits, in kernels."""
+    raise NotImplementedError
+
+
+@instruction(_bits)
+def _define_bits(context: Any, x: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], context.get_value_type(types.uint64))
 
     return types.uint64(types.float64), generate
 
 
-@_intrinsic
-def _float(context: Any, bits: Any) -> Any:
+@instruction(_float)
+def _define_float(context: Any, bits: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], context.get_value_type(types.float64))
 

@@ -12,12 +12,10 @@ from __future__ import annotations
 from typing import Any
 
 from numba import types
-from numba.extending import intrinsic
 
-from fastrbhc._engine.jit import kernel, overload
+from fastrbhc._engine.jit import instruction, kernel
 
 _SPLITTER = 134217729.0  # 2**27 + 1
-_intrinsic: Any = intrinsic  # its own annotations are of the wrapped function
 
 
 @kernel
@@ -46,17 +44,12 @@ def _product_error(a: float, b: float, product: float) -> float:
     return ((a_high * b_high - product) + (a_high * b_low + a_low * b_high)) + a_low * b_low
 
 
-@overload(_product_error, strict=False)
-def _fused_product_error(a: Any, b: Any, product: Any) -> Any:
-    return lambda a, b, product: _fused_multiply_add(a, b, -product)
+@instruction(_product_error)
+def _fused_product_error(context: Any, a: Any, b: Any, product: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.fma(arguments[0], arguments[1], builder.fneg(arguments[2]))
 
-
-@_intrinsic
-def _fused_multiply_add(context: Any, a: Any, b: Any, c: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.fma(*arguments)
-
-    return types.float64(types.float64, types.float64, types.float64), generate
+    return types.float64(types.float64, types.float64, types.float64), code
 
 
 @kernel

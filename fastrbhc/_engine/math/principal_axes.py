@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.observations import Observations, column_ranges
-from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.jit import allocating_kernel, kernel
 from fastrbhc._engine.math.double_double import add, two_product, two_sum
 
 # Points come in no order: so many of them tell the axes as well as all.
@@ -60,7 +60,7 @@ def _axes(means: NDArray[np.float64], middle: NDArray[np.float64], width: float)
     return np.ascontiguousarray(axes[:, np.argsort(-covariance.diagonal(), kind="stable")])
 
 
-@kernel
+@allocating_kernel
 def _covariance(means, middle, width):
     """Covariance in units of the width, which keeps squares from overflowing."""
     n, d = means.shape
@@ -114,7 +114,7 @@ def _rotate(matrix, axes, m, k, cosine, sine):
         matrix[k, column] = sine * left + cosine * right
 
 
-@kernel
+@allocating_kernel
 def _defects(axes):
     """What to add to the axes Q to make them orthogonal: −½ Q(QᵀQ − I), from exact products."""
     d = axes.shape[0]

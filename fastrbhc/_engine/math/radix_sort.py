@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.jit import allocating_kernel, kernel
 
 # Bits of a digit: 2048 counters fit into the first cache.
 _DIGIT = 11
@@ -69,7 +69,7 @@ def _sort_runs(values, order):
     return True
 
 
-@kernel
+@allocating_kernel
 def _by_digit(values, order, shift, sorted_values, sorted_order):
     """One pass: the values by one digit, those with the same digit as they came."""
     mask = np.uint64((1 << _DIGIT) - 1)

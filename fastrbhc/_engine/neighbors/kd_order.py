@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._engine.geometry.contract import TILE, Clusters
-from fastrbhc._engine.jit import kernel, length
+from fastrbhc._engine.jit import allocating_kernel, kernel, length
 from fastrbhc._engine.threads import Threads
 
 # Slots that one call sorts at most, so that Ctrl-C is answered in the meantime.
@@ -79,7 +79,7 @@ def gather(clusters: Clusters, slots: NDArray[np.int64], threads: Threads) -> No
 # Loops, as indexing by arrays takes seconds to compile.
 
 
-@kernel
+@allocating_kernel
 def _gather(values, slots):
     gathered = np.empty(slots.size, values.dtype)
     for i in range(slots.size):
@@ -88,7 +88,7 @@ def _gather(values, slots):
         values[i] = gathered[i]
 
 
-@kernel
+@allocating_kernel
 def _gather_rows(values, slots):
     gathered = np.empty((slots.size, values.shape[1]), values.dtype)
     for i in range(slots.size):
@@ -106,7 +106,7 @@ def _rows_of(means, slots, rows, first, last):
             rows[row, k] = means[k, slots[row]]
 
 
-@kernel
+@allocating_kernel
 def _arrange(rows, slots, columns, start, stop, size):
     """Split rows start…stop−1, which fill a node with that many places, down to the leaves."""
     starts, stops, sizes = np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.int64)
@@ -166,7 +166,7 @@ def _select(rows, slots, columns, left, right, target, column):
             return
 
 
-@kernel
+@allocating_kernel
 def _pivot(rows, left, right, target, column):
     """A value near the one that belongs at target; for long ranges from a sample.
 
