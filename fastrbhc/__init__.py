@@ -14,8 +14,8 @@ import importlib
 from types import ModuleType
 
 from fastrbhc import bhc, families
-from fastrbhc._dissimilarity import taylor_dissimilarity
-from fastrbhc._linkage import dissimilarity, linkage
+from fastrbhc._dissimilarity import dissimilarity, taylor_dissimilarity
+from fastrbhc._linkage import linkage
 from fastrbhc.bhc import BHC, bhc_linkage
 from fastrbhc.estimators import RBHC
 from fastrbhc.thresholds import evidence_threshold, gap_threshold, kmeans_threshold

@@ -1,4 +1,4 @@
-"""The paper's Taylor value of d: Ward's cost with another metric around every mean."""
+"""d between two groups of rows, and the paper's Taylor value of it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,42 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastrbhc._engine.clusters import build as statistics
-from fastrbhc._engine.geometry.contract import curvature, new_scratch
+from fastrbhc._engine.clusters.scratch import new_scratch
+from fastrbhc._engine.geometry.contract import curvature
 from fastrbhc._engine.jit import compiling_for, kernel
 from fastrbhc._validation import check_covariance, check_groups, check_rows
 from fastrbhc.families import Family, as_family
+
+
+def dissimilarity(X0: ArrayLike, X1: ArrayLike, family: str | Family) -> float:
+    """The dissimilarity d between two groups of rows.
+
+    Parameters
+    ----------
+    X0, X1 : array-like of shape (n0, d) and (n1, d)
+        The rows of either group.
+    family : str or record
+        A record from `fastrbhc.families`, or its name.
+
+    Returns
+    -------
+    float
+        d ≥ 0, by which the cost of the clustering grows when the two are merged.
+
+    Examples
+    --------
+    >>> import fastrbhc
+    >>> fastrbhc.dissimilarity([[0.0, 0.0], [2.0, 0.0]], [[1.0, 3.0]], "ward")
+    3.0
+    """
+    family = as_family(family)
+    rows0, rows1 = check_groups(X0, X1, family)
+    labels = np.repeat([0, 1], [len(rows0), len(rows1)])
+    with compiling_for(family):
+        geometry = family.geometry(rows0.shape[1])
+        rows = family.observe(np.concatenate([rows0, rows1]))
+        clusters = statistics.clusters_of_groups(geometry, rows, labels, 2)
+        return float(statistics.dissimilarities(geometry, clusters)[0])
 
 
 def taylor_dissimilarity(
@@ -76,7 +108,7 @@ def taylor_dissimilarity(
     rows0, rows1 = check_groups(X0, X1, family)
     n_features = rows0.shape[1]
     geometry = family.geometry(n_features)
-    has_covariance = geometry.sizes(n_features).moments > 0
+    has_covariance = geometry.storage(n_features).scatter > 0
     centre, covariance = _centre(rows0, rows1, family, mean, has_covariance)
     labels = np.repeat([0, 1, 2], [len(rows0), len(rows1), len(centre)])
     with compiling_for(family), np.errstate(all="ignore"):

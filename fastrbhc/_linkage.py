@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastrbhc._engine.agglomeration import ALGORITHMS, Merges
-from fastrbhc._engine.clusters import build as statistics
-from fastrbhc._engine.clusters.observations import (
-    Collapsed,
-    Observations,
-    collapse,
-    rows_by_point,
-    take,
-    weighted,
-)
+from fastrbhc._engine.agglomeration.merge_log import MergeLog
+from fastrbhc._engine.clusters.duplicates import distinct_points, with_repeated_rows
+from fastrbhc._engine.clusters.observations import Observations, weighted
 from fastrbhc._engine.jit import compiling_for
-from fastrbhc._engine.math.principal_axes import turned
-from fastrbhc._engine.neighbors import BACKENDS
-from fastrbhc._engine.planning import plan, warn_if_long
-from fastrbhc._progress import Progress
-from fastrbhc._validation import (
-    check_algorithm,
-    check_audit,
-    check_choice,
-    check_groups,
-    check_rows,
-    check_threads,
-    check_threshold,
-    check_weights,
+from fastrbhc._engine.math.principal_axes import rotate_to_principal_axes
+from fastrbhc._engine.planning.cost_model import warn_if_long
+from fastrbhc._engine.planning.execution import (
+    agglomerate,
+    planned_clusters,
+    planned_space,
+    planned_threads,
 )
+from fastrbhc._engine.planning.plan import Plan, plan
+from fastrbhc._options import CheckedOptions, LinkageOptions
+from fastrbhc._progress import Progress
+from fastrbhc._validation import check_rows, check_weights
 from fastrbhc.families import Family, as_family
+from fastrbhc.reducibility.audit import Tally, audit_merges
 from fastrbhc.reducibility.report import first_departure, report_of
 from fastrbhc.tree.dendrogram import Dendrogram, dendrogram_of_merges
-from fastrbhc.tree.traversal import renumber
 
 # Triples that an audit by sample looks at for each distinct row.
 _SAMPLED_EACH = 10
@@ -125,93 +117,122 @@ def linkage(
     2
     """
     family = as_family(family)
-    check_choice(algorithm, "algorithm", ("auto", *ALGORITHMS))
-    check_choice(neighbors, "neighbors", ("auto", *BACKENDS))
-    check_algorithm(algorithm, family)
-    level = check_threshold(threshold)
-    n_threads = check_threads(n_jobs)
-    audit = check_audit(audit)
+    options = LinkageOptions(algorithm, neighbors, threshold, n_jobs, progress, audit)
+    checked = options.checked(family)
     rows = [check_rows(X, family)]
     weights = check_weights(sample_weight, rows[0].shape[0])
     # Handed over rather than lent: what was converted is gone as soon as the points are made.
-    return build(
-        rows.pop(), family, weights, algorithm, neighbors, level, n_threads, progress, audit
-    )
+    return build(rows.pop(), family, weights, checked)
 
 
 def build(
     X: NDArray[np.float64],
     family: Family,
     sample_weight: NDArray[np.float64] | None,
-    algorithm: str,
-    neighbors: str,
-    threshold: float,
-    n_threads: int,
-    progress: bool,
-    audit: bool | str = False,
+    options: CheckedOptions,
 ) -> Dendrogram:
     """The tree of rows that have been checked."""
     n, n_features = X.shape
     leaf_weights = np.ones(n) if sample_weight is None else sample_weight
-    if threshold <= 0.0:  # d < 0 never holds
+    if options.threshold <= 0.0:  # d < 0 never holds
         none = np.empty((0, 2), np.int64)
-        tree = dendrogram_of_merges(none, np.empty(0), leaf_weights, threshold)
-        return tree if audit is False else replace(tree, audit=report_of(tree, "proof", True))
+        tree = dendrogram_of_merges(none, np.empty(0), leaf_weights, options.threshold)
+        return (
+            tree if options.audit is False else replace(tree, audit=report_of(tree, "proof", True))
+        )
     with compiling_for(family):
         geometry = family.geometry(n_features)
-        points, point_of_row = _distinct(geometry, weighted(family.observe(X), sample_weight))
+        rows = weighted(family.observe(X), sample_weight)
         del X
-        points = turned(geometry, points)
+        points, point_of_row = distinct_points(geometry, rows)
+        del rows
+        points = rotate_to_principal_axes(geometry, points)
         n_points = points.means.shape[0]
-        chosen = plan(family, n_points, n_features, algorithm, neighbors, n_threads)
+        chosen = plan(
+            family.reducible,
+            n_points,
+            n_features,
+            options.algorithm,
+            options.neighbors,
+            options.n_threads,
+        )
         warn_if_long(chosen, geometry, points, stacklevel=4)
-        clusters = chosen.clusters(geometry, points)
-        again = None if audit is False else points
+        clusters = planned_clusters(chosen, geometry, points)
+        points_for_audit = None if options.audit is False else points
         del points  # memory: the clusters hold them now
         totals = {"neighbours": n_points, "merging": n_points - 1, "audit": n_points - 1}
-        with Progress(progress, totals) as report:
-            merges = chosen.agglomerate(geometry, clusters, threshold, report)
+        with Progress(options.progress, totals) as report:
+            log = agglomerate(chosen, geometry, clusters, options.threshold, report)
             del clusters
-            if threshold == np.inf and merges.made[0] < n_points - 1:
+            if options.threshold == np.inf and log.n_merges < n_points - 1:
                 raise ValueError(
                     f"the dissimilarity of the family {family.name!r} is not finite for these rows"
                 )
-            tally, sample, greedy = None, None, None
-            if again is not None and not family.reducible:
-                sample = _sample(n_points, int(merges.made[0])) if audit == "sample" else None
-                clusters = chosen.clusters(geometry, again, audited=True)
-                tally = chosen.audit(geometry, clusters, merges, sample, report)
-            if again is not None and chosen.algorithm == "nn_chain":
-                exact = plan(family, n_points, n_features, "auto", neighbors, n_threads)
-                clusters = exact.clusters(geometry, again)
-                greedy = exact.agglomerate(geometry, clusters, threshold, report)
-    tree, nodes = _tree(merges, point_of_row, n_points, leaf_weights, threshold)
-    if audit is False:
+            findings = None
+            if points_for_audit is not None:
+                findings = _examine(
+                    family, geometry, points_for_audit, chosen, log, options, report
+                )
+    tree, nodes = _tree(log, point_of_row, leaf_weights, options.threshold)
+    if findings is None:
         return tree
     departure = None
-    if greedy is not None:
-        exact_tree, _ = _tree(greedy, point_of_row, n_points, leaf_weights, threshold)
-        departure = first_departure(tree, exact_tree)
-        if departure is None and len(exact_tree.merges) > len(tree.merges):
+    if findings.greedy_log is not None:
+        greedy_tree, _ = _tree(findings.greedy_log, point_of_row, leaf_weights, options.threshold)
+        departure = first_departure(tree, greedy_tree)
+        if departure is None and len(greedy_tree.merges) > len(tree.merges):
             departure = len(tree.merges)
+    tally, sample = findings.tally, findings.sample
     method = "proof" if tally is None else "exact" if sample is None else "sample"
-    return replace(
-        tree,
-        audit=report_of(tree, method, departure is None, departure, tally, sample, nodes),
-    )
+    audit = report_of(tree, method, departure is None, departure, tally, sample, nodes)
+    return replace(tree, audit=audit)
+
+
+class _Findings(NamedTuple):
+    """What an audit of merges has found."""
+
+    tally: Tally | None  # nothing is counted where the family is reducible
+    sample: NDArray[np.int64] | None  # the triples that were looked at, if not all
+    greedy_log: MergeLog | None  # the greedy merges, where those audited may be others
+
+
+def _examine(
+    family: Family,
+    geometry: Any,
+    points: Observations,
+    chosen: Plan,
+    log: MergeLog,
+    options: CheckedOptions,
+    report: Callable[[str, int], None],
+) -> _Findings:
+    """Count violations of reducibility in the merges, and build the greedy tree to compare with."""
+    n, n_features = points.means.shape
+    tally, sample, greedy_log = None, None, None
+    if not family.reducible:
+        m = log.n_merges
+        sample = _sample(n, m) if options.audit == "sample" else None
+        clusters = planned_clusters(chosen, geometry, points, audited=True)
+        with planned_threads(chosen, geometry, clusters, clusters.weights.size) as threads:
+            space = planned_space(chosen, geometry, clusters, threads, audited=True)
+            children, heights = log.children[:m], log.heights[:m]
+            tally = audit_merges(space, children, heights, sample, threads, report)
+    if chosen.algorithm == "nn_chain":
+        exact = plan(family.reducible, n, n_features, "auto", options.neighbors, options.n_threads)
+        clusters = planned_clusters(exact, geometry, points)
+        greedy_log = agglomerate(exact, geometry, clusters, options.threshold, report)
+    return _Findings(tally, sample, greedy_log)
 
 
 def _tree(
-    merges: Merges,
+    log: MergeLog,
     point_of_row: NDArray[np.int64],
-    n_points: int,
     leaf_weights: NDArray[np.float64],
     threshold: float,
 ) -> tuple[Dendrogram, NDArray[np.int64]]:
     """The tree of the rows from the merges of the distinct points, and the node of each point."""
-    count = merges.made[0]
-    children, heights, nodes = _with_repeated_rows(
-        merges.children[:count], merges.heights[:count], point_of_row, n_points
+    m, n_points = log.n_merges, int(point_of_row.max()) + 1
+    children, heights, nodes = with_repeated_rows(
+        log.children[:m], log.heights[:m], point_of_row, n_points
     )
     return dendrogram_of_merges(children, heights, leaf_weights, threshold), nodes
 
@@ -222,83 +243,3 @@ def _sample(n: int, m: int) -> NDArray[np.int64] | None:
     if total <= wanted:
         return None
     return np.random.default_rng(_SAMPLE_SEED).integers(0, total, wanted)
-
-
-def dissimilarity(X0: ArrayLike, X1: ArrayLike, family: str | Family) -> float:
-    """The dissimilarity d between two groups of rows.
-
-    Parameters
-    ----------
-    X0, X1 : array-like of shape (n0, d) and (n1, d)
-        The rows of either group.
-    family : str or record
-        A record from `fastrbhc.families`, or its name.
-
-    Returns
-    -------
-    float
-        d ≥ 0, by which the cost of the clustering grows when the two are merged.
-
-    Examples
-    --------
-    >>> import fastrbhc
-    >>> fastrbhc.dissimilarity([[0.0, 0.0], [2.0, 0.0]], [[1.0, 3.0]], "ward")
-    3.0
-    """
-    family = as_family(family)
-    rows0, rows1 = check_groups(X0, X1, family)
-    labels = np.repeat([0, 1], [len(rows0), len(rows1)])
-    with compiling_for(family):
-        geometry = family.geometry(rows0.shape[1])
-        rows = family.observe(np.concatenate([rows0, rows1]))
-        clusters = statistics.clusters_of_groups(geometry, rows, labels, 2)
-        return float(statistics.dissimilarities(geometry, clusters)[0])
-
-
-def _distinct(geometry: Any, rows: Observations) -> Collapsed:
-    """Distinct points; rows of weight 0 belong to the point they are nearest to."""
-    if rows.weights is None or rows.weights.all():
-        return collapse(rows)
-    positive = rows.weights > 0.0
-    points, point_of_positive = collapse(take(rows, np.flatnonzero(positive)))
-    point_of_row = np.empty(positive.size, np.int64)
-    point_of_row[positive] = point_of_positive
-    light = take(rows, np.flatnonzero(~positive))._replace(weights=None)
-    clusters = statistics.clusters_of_points(geometry, points)
-    point_of_row[~positive] = statistics.nearest_clusters(geometry, clusters, light)
-    return Collapsed(points, point_of_row)
-
-
-def _with_repeated_rows(
-    children: NDArray[np.int64],
-    heights: NDArray[np.float64],
-    point_of_row: NDArray[np.int64],
-    n_points: int,
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
-    """Put the merges of repeated rows, at height 0, before those of the distinct points.
-
-    The rows of a point are joined in rounds, two by two, so that thousands of copies make a
-    shallow tree. Returns the merges, their heights and the node of each point.
-    """
-    n = point_of_row.size
-    nodes = rows_by_point(point_of_row, n_points)
-    owners = point_of_row[nodes]
-    joined: list[NDArray[np.int64]] = []
-    next_node = n
-    while nodes.size > n_points:
-        starts = np.flatnonzero(np.r_[True, owners[1:] != owners[:-1]])
-        place = np.arange(nodes.size) - np.repeat(starts, np.diff(np.r_[starts, nodes.size]))
-        left = np.flatnonzero((place % 2 == 0) & (np.r_[owners[1:] == owners[:-1], False]))
-        pairs = np.column_stack([nodes[left], nodes[left + 1]])
-        nodes[left] = next_node + np.arange(left.size)
-        next_node += left.size
-        joined.append(np.sort(pairs, axis=1))
-        nodes, owners = np.delete(nodes, left + 1), np.delete(owners, left + 1)
-    renumber(children, nodes, next_node)
-    if not joined:
-        return children, heights, nodes
-    return (
-        np.concatenate([*joined, children]),
-        np.concatenate([np.zeros(next_node - n), heights]),
-        nodes,
-    )

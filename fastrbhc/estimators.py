@@ -1,7 +1,8 @@
-"""The scikit-learn face: validation and attributes, no mathematics."""
+"""The scikit-learn estimator: validation and attributes, no mathematics."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,19 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fastrbhc._engine.agglomeration import ALGORITHMS
 from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.observations import weighted
 from fastrbhc._engine.jit import compiling_for
-from fastrbhc._engine.neighbors import BACKENDS
 from fastrbhc._linkage import build
+from fastrbhc._options import LinkageOptions
 from fastrbhc._validation import (
-    check_algorithm,
-    check_audit,
-    check_choice,
     check_count,
     check_kinds,
-    check_threads,
     check_threshold,
     check_values,
     check_weights,
@@ -144,14 +140,16 @@ class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
             The fitted estimator.
         """
         family = as_family(self.family)
-        n_threads = check_threads(self.n_jobs)
-        check_choice(self.algorithm, "algorithm", ("auto", *ALGORITHMS))
-        check_choice(self.neighbors, "neighbors", ("auto", *BACKENDS))
-        check_algorithm(self.algorithm, family)
-        audit = check_audit(self.audit)
+        options = LinkageOptions(
+            algorithm=self.algorithm,
+            neighbors=self.neighbors,
+            n_jobs=self.n_jobs,
+            progress=self.progress,
+            audit=self.audit,
+        ).checked(family)
         check_count(self.n_clusters_guess, "n_clusters_guess")
         check_count(self.multiplier, "multiplier")
-        self._check_what_decides()
+        self._check_stopping_rule()
         rows = self._check(X, family, reset=True)
         weights = check_weights(sample_weight, rows.shape[0])
         choice = self.threshold if isinstance(self.threshold, str) else None
@@ -166,17 +164,7 @@ class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
         else:
             level = check_threshold(self.threshold)
         stop = np.inf if self.compute_full_tree else level
-        self.dendrogram_ = build(
-            rows,
-            family,
-            weights,
-            self.algorithm,
-            self.neighbors,
-            stop,
-            n_threads,
-            self.progress,
-            audit,
-        )
+        self.dendrogram_ = build(rows, family, weights, replace(options, threshold=stop))
         if choice in FROM_TREE:
             level = FROM_TREE[choice](self.dendrogram_, family, rows.shape[1], weights)
         self._keep_clusters(rows, family, weights, self._cut(level))
@@ -255,7 +243,7 @@ class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
             *super()._findings(),
         ]
 
-    def _check_what_decides(self) -> None:
+    def _check_stopping_rule(self) -> None:
         if isinstance(self.threshold, str) and self.threshold not in CHOICES:
             names = ", ".join(map(repr, CHOICES))
             raise ValueError(

@@ -17,7 +17,8 @@ from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 
 from fastrbhc._engine.clusters import build as statistics
-from fastrbhc._engine.clusters.observations import Observations, collapse, take, weighted
+from fastrbhc._engine.clusters.duplicates import collapse
+from fastrbhc._engine.clusters.observations import Observations, take, weighted
 from fastrbhc._engine.jit import compiling_for
 from fastrbhc._validation import check_count, check_rows, check_weights, check_whole
 from fastrbhc.families import Family, as_family

@@ -12,7 +12,7 @@ ENGINE = "fastrbhc._engine."
 EXCEPTIONS = {
     ("planning", "fastrbhc.families"): "the type of an argument",
     ("planning", "fastrbhc.reducibility.audit"): "it starts audits as it starts trees",
-    ("agglomeration.levels", "fastrbhc.tree.traversal"): "it puts merges in order as trees do",
+    ("agglomeration.levels", "fastrbhc._engine.traversal"): "it puts merges in order as trees do",
 }
 
 

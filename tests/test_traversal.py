@@ -8,7 +8,7 @@ from scipy.cluster import hierarchy
 from trees import chain, forest_with_ties, leaf_sets
 
 from fastrbhc import linkage
-from fastrbhc.tree.traversal import common_labels, leaf_spans
+from fastrbhc._engine.traversal import common_labels, leaf_spans
 
 
 def depth_first(tree, node):

@@ -27,9 +27,9 @@ from fastrbhc._engine.jit import config, instruction
 extending: Any = _extending
 lower_builtin = extending.lower_builtin
 
-EIGHT = 8
+LANES = 8
 
-_VECTOR = ir.VectorType(ir.DoubleType(), EIGHT)
+_VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 _OPERATIONS = {
     operator.add: "fadd",
     operator.sub: "fsub",
@@ -41,17 +41,17 @@ _OPERATIONS = {
 def load(array: NDArray[np.float64], place: tuple[int, ...]) -> Any:
     """The eight entries of an array from a place on, along its last axis."""
     first = place[-1]
-    return array[place[:-1]][first : first + EIGHT]
+    return array[place[:-1]][first : first + LANES]
 
 
 def store(array: NDArray[np.float64], values: Any) -> None:
     """Write eight numbers to the first entries of an array."""
-    array[:EIGHT] = values
+    array[:LANES] = values
 
 
-def spread(value: float) -> Any:
+def broadcast(value: float) -> Any:
     """Eight times the same number."""
-    return np.full(EIGHT, value)
+    return np.full(LANES, value)
 
 
 def larger(values: Any, others: Any) -> Any:
@@ -66,15 +66,15 @@ def smaller(values: Any, others: Any) -> Any:
 
 def at_most(values: Any, limit: float) -> int:
     """Which of them are at most the limit: bit s stands for the s-th."""
-    return int(np.dot(np.asarray(values) <= limit, 1 << np.arange(EIGHT)))
+    return int(np.dot(np.asarray(values) <= limit, 1 << np.arange(LANES)))
 
 
-def lowest(bits: int) -> int:
-    """The number of the lowest bit that is set."""
+def lowest_set_bit(bits: int) -> int:
+    """The number of the lowest_set_bit bit that is set."""
     return (int(bits) & -int(bits)).bit_length() - 1
 
 
-def takes_eight(function: Any, *arguments: Any) -> bool:
+def is_vectorizable(function: Any, *arguments: Any) -> bool:
     """Whether a function of numbers can be compiled for eight of them as the last argument."""
     if config.DISABLE_JIT:
         return True
@@ -86,16 +86,18 @@ def takes_eight(function: Any, *arguments: Any) -> bool:
     return True
 
 
-class _Eight(types.Type):
+class Float64x8(types.Type):
+    """Eight numbers, as kernels see them."""
+
     def __init__(self) -> None:
         super().__init__(name="eight_numbers")
 
 
-_eight = _Eight()
+_eight = Float64x8()
 
 
-@extending.register_model(_Eight)
-class _EightModel(extending.models.PrimitiveModel):
+@extending.register_model(Float64x8)
+class _VectorModel(extending.models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, _VECTOR)
 
@@ -109,7 +111,7 @@ def _repeat(builder: Any, value: Any) -> Any:
     index = ir.IntType(32)
     first = builder.insert_element(nothing, value, ir.Constant(index, 0))
     return builder.shuffle_vector(
-        first, nothing, ir.Constant(ir.VectorType(index, EIGHT), [0] * EIGHT)
+        first, nothing, ir.Constant(ir.VectorType(index, LANES), [0] * LANES)
     )
 
 
@@ -136,17 +138,17 @@ def _add_operator(operation: Any, name: str) -> None:
         )
         return getattr(builder, name)(a, b)
 
-    for other in (_Eight, types.Float, types.Integer):
-        lower_builtin(operation, _Eight, other)(code)
-        if other is not _Eight:
-            lower_builtin(operation, other, _Eight)(code)
+    for other in (Float64x8, types.Float, types.Integer):
+        lower_builtin(operation, Float64x8, other)(code)
+        if other is not Float64x8:
+            lower_builtin(operation, other, Float64x8)(code)
 
 
 for _operation, _name in _OPERATIONS.items():
     _add_operator(_operation, _name)
 
 
-@lower_builtin(operator.neg, _Eight)
+@lower_builtin(operator.neg, Float64x8)
 def _negative(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return builder.fneg(arguments[0])
 
@@ -181,7 +183,7 @@ def _load(typing_context: Any, array: Any, place: Any) -> Any:
         # Means that are stored by cluster.
         stride = cgutils.unpack_tuple(builder, entries.strides, kind.ndim)[-1]
         values = ir.Constant(_VECTOR, ir.Undefined)
-        for s in range(EIGHT):
+        for s in range(LANES):
             number = ir.Constant(ir.IntType(64), s)
             pointer = builder.gep(first, [builder.mul(stride, number)])
             value = builder.load(builder.bitcast(pointer, ir.DoubleType().as_pointer()))
@@ -201,8 +203,8 @@ def _store(typing_context: Any, array: Any, values: Any) -> Any:
     return types.void(array, values), code
 
 
-@instruction(spread)
-def _spread(typing_context: Any, value: Any) -> Any:
+@instruction(broadcast)
+def _broadcast(typing_context: Any, value: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return _as_vector(context, builder, signature.args[0], arguments[0])
 
@@ -231,13 +233,13 @@ def _at_most(typing_context: Any, values: Any, limit: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         limits = _as_vector(context, builder, signature.args[1], arguments[1])
         flags = builder.fcmp_ordered("<=", arguments[0], limits)
-        return builder.zext(builder.bitcast(flags, ir.IntType(EIGHT)), ir.IntType(64))
+        return builder.zext(builder.bitcast(flags, ir.IntType(LANES)), ir.IntType(64))
 
     return types.int64(values, limit), code
 
 
-@instruction(lowest)
-def _lowest(typing_context: Any, bits: Any) -> Any:
+@instruction(lowest_set_bit)
+def _lowest_set_bit(typing_context: Any, bits: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
 

@@ -1,22 +1,19 @@
-"""A team: threads that wait inside a kernel for their share of the next short piece of work.
+"""A team: threads that wait inside a kernel for their share of the next short job.
 
 Waking a Python thread and calling a kernel takes a tenth of a millisecond; many rounds of merging
 are over in less. So for as long as a kernel runs, helpers run another one beside it, in which they
 wait for a *ticket*, and a round is shared at the cost of a few reads of memory.
 
-A ticket is one number: the kind of work, how many pieces there are, and the next piece to be
-taken, so that one atomic addition takes a piece and tells what it is. Who takes which piece does
-not matter to the result. The leader, who publishes a ticket, takes pieces as well, and waits until
-those that others have taken are done.
-
-What is shared is described by a *crew*, a record with a field ``team`` and the method
-``work(crew, kind, piece, scratch)``, run inside kernels.
+A ticket is one number: how many pieces there are, and the next piece to be taken, so that one atomic
+addition takes a piece and tells whether there was one. Who takes which piece does not matter to the
+result. The leader writes down the job, publishes a ticket, takes pieces as well, and waits until
+those that others have taken are done. Only then is the job replaced by another.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -24,12 +21,13 @@ from numba import types
 from numba.core import cgutils
 from numpy.typing import NDArray
 
-from fastrbhc._engine.jit import config, contract, instruction, kernel
+from fastrbhc._engine.jit import PLAIN_PYTHON, instruction, kernel
+from fastrbhc._engine.records import JOB_TYPE, Job, call, record
 
 # Places in Team.words, far enough from each other for two lines of the cache.
-_TICKET, _DONE, _WORDS = 0, 16, 32
-# Bits of a ticket: kind, number of pieces, next piece. Negative: the team is dismissed.
-_KIND_SHIFT, _COUNT_SHIFT, _MASK = 48, 24, (1 << 24) - 1
+_TICKET, _DONE, _JOB, _WORDS = 0, 16, 32, 48
+# Bits of a ticket: number of pieces, next piece. Negative: the team is dismissed.
+_COUNT_SHIFT, _MASK = 24, (1 << 24) - 1
 _DISMISSED = -(1 << 62)
 # Looks at a ticket, some ten microseconds, before a helper lets others have its core.
 _PATIENCE = 4000
@@ -37,16 +35,19 @@ _PATIENCE = 4000
 _LARGEST = 16
 
 
-class Team(NamedTuple):
-    """The words that its members share, and how many they are."""
+@record
+class Team:
+    """What its members share."""
 
-    words: NDArray[np.int64]
-    size: int
+    words: NDArray[np.int64]  # the ticket, the pieces done, and the job
+    total: int  # how many elements the job has
+    size: int  # how many threads
 
 
 def team_of(n_threads: int) -> Team:
     """A team of so many threads; plain Python cannot share words, and works alone."""
-    return Team(np.zeros(_WORDS, np.int64), 1 if config.DISABLE_JIT else min(n_threads, _LARGEST))
+    size = 1 if PLAIN_PYTHON else min(n_threads, _LARGEST)
+    return Team(np.zeros(_WORDS, np.int64), 0, size)
 
 
 def assemble(team: Team) -> None:
@@ -59,52 +60,55 @@ def dismiss(team: Team) -> None:
     team.words[_TICKET] = _DISMISSED
 
 
-@contract
-def work(crew, kind, piece, scratch):
-    """One piece of work, a method of every crew."""
-
-
 @kernel
-def together(crew, kind, count, scratch):
-    """Do all pieces of a kind of work, with the help of the team."""
-    words = crew.team.words
-    if crew.team.size == 1 or count < 2:
-        for piece in range(count):
-            work(crew, kind, piece, scratch)
+def parallel_for(team, job, total, pieces, scratch):
+    """Do a job on so many elements, cut into so many pieces, with the help of the team."""
+    if team.size == 1 or pieces < 2:
+        if total > 0:
+            call(job, 0, total, scratch)
         return
+    words = team.words
+    _write_job(words, _JOB, job)
+    team.total = total
     _store(words, _DONE, 0)
-    _store(words, _TICKET, (kind << _KIND_SHIFT) | (count << _COUNT_SHIFT))
+    _store(words, _TICKET, pieces << _COUNT_SHIFT)
     piece = _add_one(words, _TICKET) & _MASK
-    while piece < count:
-        work(crew, kind, piece, scratch)
+    while piece < pieces:
+        call(job, piece * total // pieces, (piece + 1) * total // pieces, scratch)
         _add_one(words, _DONE)
         piece = _add_one(words, _TICKET) & _MASK
     looks = 0
-    while _load(words, _DONE) < count:
+    while _load(words, _DONE) < pieces:
         looks += 1
         if looks > _PATIENCE:
-            _let_others_run()
+            _yield_cpu()
 
 
 @kernel
-def assist(crew, scratch):
+def worker_loop(team, scratch):
     """Take pieces from every ticket, until the team is dismissed."""
-    words, looks = crew.team.words, 0
+    words, looks = team.words, 0
     while True:
         ticket = _load(words, _TICKET)
         if ticket < 0:
             return
-        if (ticket & _MASK) < ((ticket >> _COUNT_SHIFT) & _MASK):
+        if (ticket & _MASK) < (ticket >> _COUNT_SHIFT):
             # By now it may be another ticket: what counts is the one that is added to.
             ticket = _add_one(words, _TICKET)
-            if ticket >= 0 and (ticket & _MASK) < ((ticket >> _COUNT_SHIFT) & _MASK):
-                work(crew, ticket >> _KIND_SHIFT, ticket & _MASK, scratch)
+            piece, pieces = ticket & _MASK, ticket >> _COUNT_SHIFT
+            if ticket >= 0 and piece < pieces:
+                total = team.total
+                job = _read_job(words, _JOB)
+                call(job, piece * total // pieces, (piece + 1) * total // pieces, scratch)
                 _add_one(words, _DONE)
             looks = 0
         else:
             looks += 1
             if looks > _PATIENCE:
-                _let_others_run()
+                _yield_cpu()
+
+
+# What plain Python runs, where a team has one member.
 
 
 def _load(words: Any, place: int) -> Any:
@@ -120,8 +124,19 @@ def _add_one(words: Any, place: int) -> Any:
     return words[place] - 1
 
 
-def _let_others_run() -> None:
+def _yield_cpu() -> None:
     pass
+
+
+def _write_job(words: Any, place: int, job: Job) -> None:
+    raise AssertionError("plain Python works alone")
+
+
+def _read_job(words: Any, place: int) -> Job:
+    raise AssertionError("plain Python works alone")
+
+
+# What kernels run.
 
 
 def _pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -132,37 +147,58 @@ def _pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 
 @instruction(_load)
 def _atomic_load(context: Any, words: Any, place: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.load_atomic(_pointer(context, builder, signature, arguments), "acquire", 8)
 
-    return types.int64(words, types.intp), generate
+    return types.int64(words, types.intp), code
 
 
 @instruction(_store)
 def _atomic_store(context: Any, words: Any, place: Any, value: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = _pointer(context, builder, signature, arguments)
         builder.store_atomic(arguments[2], pointer, "release", 8)
         return context.get_dummy_value()
 
-    return types.void(words, types.intp, types.int64), generate
+    return types.void(words, types.intp, types.int64), code
 
 
 @instruction(_add_one)
 def _atomic_add(context: Any, words: Any, place: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = _pointer(context, builder, signature, arguments)
         return builder.atomic_rmw("add", pointer, ir.Constant(ir.IntType(64), 1), "acq_rel")
 
-    return types.int64(words, types.intp), generate
+    return types.int64(words, types.intp), code
 
 
-@instruction(_let_others_run)
+@instruction(_yield_cpu)
 def _sched_yield(context: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         if sys.platform != "win32":  # where there is no such function
             kind = ir.FunctionType(ir.IntType(32), [])
             builder.call(cgutils.get_or_insert_function(builder.module, kind, "sched_yield"), [])
         return context.get_dummy_value()
 
-    return types.void(), generate
+    return types.void(), code
+
+
+@instruction(_write_job)
+def _store_job(context: Any, words: Any, place: Any, job: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _pointer(context, builder, signature, arguments)
+        kind = context.get_value_type(JOB_TYPE).as_pointer()
+        builder.store(arguments[2], builder.bitcast(pointer, kind))
+        return context.get_dummy_value()
+
+    return types.void(words, types.intp, job), code
+
+
+@instruction(_read_job)
+def _load_job(context: Any, words: Any, place: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _pointer(context, builder, signature, arguments)
+        kind = context.get_value_type(JOB_TYPE).as_pointer()
+        return builder.load(builder.bitcast(pointer, kind))
+
+    return JOB_TYPE(words, types.intp), code

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any
 
-from fastrbhc._engine.team import assemble, assist, dismiss
+from fastrbhc._engine.team import Team, assemble, dismiss, worker_loop
 
 # What one call should take, so that the work is shared evenly and Ctrl-C answered.
 _PIECE_SECONDS = 0.02
@@ -51,7 +51,7 @@ class Threads:
             return seconds
         several = self._pool is not None and total * seconds > _WORTH_A_THREAD_SECONDS
         # Four pieces a thread or more, so that none waits long for the others, unless the call
-        # itself, twenty microseconds for a kernel with many arrays, would take longer.
+        # itself, a few microseconds, would take longer.
         pieces = 1 if total * seconds < _ONE_PIECE_SECONDS else 4
         largest = -(-total // (pieces * self.count)) if several else total
         begun = 0
@@ -92,20 +92,20 @@ class Threads:
         return (busy + sum(others)) / total
 
     @contextlib.contextmanager
-    def helping(self, crew: Any) -> Iterator[Any]:
-        """The scratch memory of a kernel that leads the crew, while the other threads assist."""
-        if crew.team.size == 1 or self._pool is None:
+    def helping(self, team: Team) -> Iterator[Any]:
+        """The scratch memory of a kernel that leads the team, while the other threads help."""
+        if team.size == 1 or self._pool is None:
             yield self.scratches[0]
             return
-        assemble(crew.team)
+        assemble(team)
         jobs = [
-            self._pool.submit(assist, crew, scratch)
-            for scratch in self.scratches[1 : crew.team.size]
+            self._pool.submit(worker_loop, team, scratch)
+            for scratch in self.scratches[1 : team.size]
         ]
         try:
             yield self.scratches[0]
         finally:
-            dismiss(crew.team)
+            dismiss(team)
             for job in jobs:
                 job.result()
 

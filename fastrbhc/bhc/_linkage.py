@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastrbhc._engine.agglomeration import greedy
+from fastrbhc._engine.agglomeration.greedy import greedy
+from fastrbhc._engine.agglomeration.space import Space
 from fastrbhc._engine.clusters.observations import Observations, order_by_value
-from fastrbhc._engine.geometry.contract import new_scratch
+from fastrbhc._engine.clusters.scratch import new_scratch
 from fastrbhc._engine.jit import compiling_for
-from fastrbhc._engine.neighbors.brute import brute
+from fastrbhc._engine.neighbors.brute import Brute
 from fastrbhc._engine.threads import Threads
+from fastrbhc._engine.traversal import renumbered
 from fastrbhc._progress import Progress
 from fastrbhc._validation import check_rows, check_threads
 from fastrbhc.bhc._interface import Model, as_model
 from fastrbhc.bhc.dendrogram import BayesianDendrogram, bayesian_dendrogram
 from fastrbhc.bhc.evidence import check_search, most_trials, search
 from fastrbhc.bhc.potentials import clusters_of_rows, potentials_of
-from fastrbhc.tree.traversal import renumber
 
 # Below this much work, in pairs times columns, a second thread costs more than it brings.
 _WORTH_A_THREAD = 1_000_000
@@ -146,9 +148,9 @@ def build(
         with Threads([new_scratch(geometry, n_columns) for _ in range(count)]) as threads:
             clusters = clusters_of_rows(geometry, X, threads.scratches[0])
             log_leaves = clusters.cached[:n, 0] + model.log_base(X)
-            index = brute(geometry, clusters, threads)
-            merges = greedy(geometry, clusters, index, np.inf, threads, report)
-    if merges.made[0] < n - 1:
+            space = Space(geometry, geometry, clusters, Brute())
+            merges = greedy(space, np.inf, threads, report)
+    if merges.n_merges < n - 1:
         raise ValueError(
             f"the marginal likelihood of the model {model.name!r} is not finite for these rows and "
             "hyperparameters"
@@ -158,6 +160,5 @@ def build(
 
 def in_given_order(tree: BayesianDendrogram, order: NDArray[np.intp]) -> BayesianDendrogram:
     """The same tree, with leaf i called order[i]."""
-    renumber(tree.merges, order, tree.n_leaves)
-    tree.merges.sort(axis=1)
-    return tree
+    merges = np.sort(renumbered(tree.merges, order.astype(np.int64), tree.n_leaves), axis=1)
+    return replace(tree, merges=merges)

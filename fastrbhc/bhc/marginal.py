@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastrbhc._engine.geometry.contract import new_scratch
+from fastrbhc._engine.clusters.scratch import new_scratch
 from fastrbhc._engine.jit import compiling_for
 from fastrbhc._validation import check_rows
 from fastrbhc.bhc._interface import Model, as_model

@@ -19,23 +19,21 @@ leaves out what a row adds whatever the cluster.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from fastrbhc._engine.clusters.record import LEAF_SIZE, SPARE, Clusters, empty_clusters
 from fastrbhc._engine.geometry.contract import (
-    SPARE,
-    TILE,
-    Clusters,
-    Sizes,
-    candidates_by_bounds,
+    ScratchShapes,
+    Storage,
     dissimilarity,
     refresh,
-    suspects_one_by_one,
 )
 from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.records import record
 from fastrbhc._engine.simd import at_most, load
 from fastrbhc.bhc._interface import join, log_marginal, summarise, upper_bounds
 
@@ -43,15 +41,19 @@ from fastrbhc.bhc._interface import join, log_marginal, summarise, upper_bounds
 _ROUNDING = 1e-13
 
 
-class Potentials(NamedTuple):
+@record
+class Potentials:
     """The geometry. Cached of a slot: log φ(X | T), and ℓ, see `_interface`."""
 
     likelihood: Any
     log_alpha: float
     log_gammas: NDArray[np.float64]  # (n + 2,), log Γ of the number of rows
 
-    def sizes(self, n_columns: int) -> Sizes:
-        return self.likelihood.sizes(n_columns)
+    def storage(self, n_columns: int) -> Storage:
+        return self.likelihood.storage(n_columns)
+
+    def scratch_shapes(self, n_columns: int) -> ScratchShapes:
+        return self.likelihood.scratch_shapes(n_columns)
 
     def dissimilarity(geometry, clusters, i, j, cutoff, scratch):
         apart = clusters.cached[i, 0] + clusters.cached[j, 0]
@@ -61,27 +63,16 @@ class Potentials(NamedTuple):
 
     def lower_bounds(geometry, clusters, i, start, stop, scratch):
         upper_bounds(geometry.likelihood, clusters, i, start, stop, scratch)
-        bounds, weight, own = scratch.bounds, clusters.weights[i], clusters.outlines[0, i]
+        bounds, weight, own = scratch.bounds, clusters.weights[i], clusters.scan_features[0, i]
         for s in range(stop - start):
             if not np.isnan(bounds[s]):
-                together, other = bounds[s], clusters.outlines[0, start + s]
+                together, other = bounds[s], clusters.scan_features[0, start + s]
                 prior = _log_prior(geometry, weight + clusters.weights[start + s])
                 size = abs(own) + abs(other) + abs(prior) + abs(together)
                 bounds[s] = own + other - (prior + together) - _ROUNDING * size
 
-    def candidates(geometry, clusters, i, start, stop, cutoff, scratch):
-        return candidates_by_bounds(geometry, clusters, i, start, stop, cutoff, scratch)
-
-    def aim(geometry, clusters, queue, first, last, scratch):
-        return
-
-    def suspects(geometry, clusters, queue, first, last, start, stop, cutoffs, scratch):
-        return suspects_one_by_one(
-            geometry, clusters, queue, first, last, start, stop, cutoffs, scratch
-        )
-
-    def tile_values(geometry, clusters, i, start, cutoff, scratch):
-        for s in range(TILE):
+    def leaf_values(geometry, clusters, i, start, cutoff, scratch):
+        for s in range(LEAF_SIZE):
             scratch.bounds[s] = np.nan
             if not np.isnan(clusters.weights[start + s]):
                 scratch.bounds[s] = dissimilarity(geometry, clusters, i, start + s, cutoff, scratch)
@@ -94,13 +85,13 @@ class Potentials(NamedTuple):
         together = clusters.cached[i, 0]
         larger, smaller = max(apart, together), min(apart, together)
         either = larger + math.log1p(math.exp(smaller - larger))
-        clusters.cached[i, 0] = clusters.outlines[0, i] = either
+        clusters.cached[i, 0] = clusters.scan_features[0, i] = either
 
     def refresh(geometry, clusters, i, scratch):
         """As if slot i were a point, whose tree is its only hypothesis."""
         marginal = summarise(geometry.likelihood, clusters, i, scratch)
         together = _log_prior(geometry, clusters.weights[i]) + marginal
-        clusters.cached[i, 0] = clusters.outlines[0, i] = together
+        clusters.cached[i, 0] = clusters.scan_features[0, i] = together
         clusters.cached[i, 1] = marginal
 
 
@@ -125,27 +116,22 @@ def clusters_of_rows(
     """
     rows = geometry.likelihood.observe(X)
     n, n_columns = rows.shape
-    tiles = -(-n // TILE) * TILE
+    tiles = -(-n // LEAF_SIZE) * LEAF_SIZE
     capacity = tiles + min(SPARE, tiles) if spare is None else n + spare
-    sizes = geometry.sizes(n_columns)
-    clusters = Clusters(
-        weights=np.full(capacity, np.nan),
-        means=np.full((n_columns, capacity), np.nan),
-        residuals=np.zeros((n_columns, capacity)),
-        coarse=np.zeros((n_columns if sizes.coarse else 0, capacity), np.float32),
-        order=np.arange(n_columns),
-        centre=np.zeros(n_columns),
-        radius=np.ones(1),
-        slack=np.zeros(1),
-        moments=np.zeros((capacity, sizes.moments)),
-        cached=np.zeros((capacity, sizes.cached)),
-        outlines=np.zeros((sizes.outline, capacity)),
-        ranks=np.arange(capacity),
-        columns=(),
+    storage = geometry.storage(n_columns)
+    clusters = empty_clusters(
+        capacity,
+        n_columns,
+        scatter=storage.scatter,
+        cached=storage.cached,
+        scan_features=storage.scan_features,
+        mirrored=storage.mirrored,
     )
-    clusters.weights[:n] = 1.0
-    clusters.means[:, :n] = rows.T
-    clusters.coarse[:, :n] = rows.T[: clusters.coarse.shape[0]]
+    clusters.n_slots = n
+    clusters.weights[:n], clusters.weights[n:] = 1.0, np.nan
+    clusters.means[:, :n], clusters.means[:, n:] = rows.T, np.nan
+    mirrored = clusters.mirror.values
+    mirrored[:, :n] = rows.T[: mirrored.shape[0]]
     _refresh_all(geometry, clusters, n, scratch)
     return clusters
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._engine.geometry.contract import new_scratch
+from fastrbhc._engine.clusters.scratch import new_scratch
 from fastrbhc._engine.jit import compiling_for, kernel
 from fastrbhc.bhc._interface import Model, log_marginal
 from fastrbhc.bhc.dendrogram import BayesianDendrogram, log_sum

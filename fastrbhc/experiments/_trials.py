@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from fastrbhc._dissimilarity import taylor_value
 from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.observations import weighted
-from fastrbhc._engine.geometry.contract import Clusters, dissimilarity, merge, new_scratch
+from fastrbhc._engine.clusters.record import Clusters
+from fastrbhc._engine.clusters.scratch import new_scratch
+from fastrbhc._engine.geometry.contract import dissimilarity, merge
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.threads import Threads
 from fastrbhc._validation import check_count

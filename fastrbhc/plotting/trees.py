@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastrbhc._engine.traversal import common_labels, leaf_spans
 from fastrbhc._optional import require
 from fastrbhc._validation import check_count, check_labels, check_names
 from fastrbhc.plotting._style import (
@@ -25,7 +26,6 @@ from fastrbhc.plotting._style import (
     text_width,
     tidy,
 )
-from fastrbhc.tree.traversal import common_labels, leaf_spans
 
 if TYPE_CHECKING:
     from fastrbhc.tree.dendrogram import Dendrogram

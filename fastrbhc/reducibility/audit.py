@@ -20,33 +20,33 @@ clusters then alive: how large they are, and whether they have consequences.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._engine.agglomeration.merge_log import (
+from fastrbhc._engine.agglomeration.driver import (
     FINISHED,
     OUT_OF_BUDGET,
     WANTS_REBUILD,
-    Merges,
-    close_gaps,
-    in_portions,
-    many_free,
+    run_interruptibly,
 )
-from fastrbhc._engine.geometry.contract import (
-    BLOCK,
-    TILE,
-    Clusters,
-    copy_slot,
-    dissimilarity,
-    free,
-    merge,
-    pull_bounds,
-)
+from fastrbhc._engine.agglomeration.merge_log import MergeLog, close_gaps, many_free
+from fastrbhc._engine.agglomeration.space import Space
+from fastrbhc._engine.clusters.record import LEAF_SIZE, Clusters, copy_slot, free
+from fastrbhc._engine.clusters.scratch import BLOCK
+from fastrbhc._engine.geometry.contract import dissimilarity, merge, violation_bounds
 from fastrbhc._engine.jit import kernel
-from fastrbhc._engine.neighbors.contract import merged, nearest, pulled, rebuild_below
-from fastrbhc._engine.team import Team, team_of, together
+from fastrbhc._engine.neighbors.contract import (
+    UNKNOWN,
+    Queries,
+    Search,
+    look_up,
+    possible_violations,
+    refitting,
+)
+from fastrbhc._engine.records import Job, call, record
+from fastrbhc._engine.team import Team, parallel_for, team_of
 from fastrbhc._engine.threads import Threads
 
 # Values of d are good to ten digits or more, so a deficit has to be larger than this share of d.
@@ -59,21 +59,21 @@ _LARGEST_BATCH, _MOST_PAIRS = 64, 20_000_000
 # busy: as in a chain, each of whose merges needs the one before.
 _PARTS = 16
 
-# Kinds of work that are shared.
-_UNITE, _SEARCH = 0, 1
 
-
-class Tally(NamedTuple):
+@record
+class Tally:
     """What has been found so far."""
 
     violations: NDArray[np.int64]  # (m,), of every merge
     consequential: NDArray[np.int64]  # (m,), those with c nearer to x than all others were
-    premises: NDArray[np.int64]  # (1,), violations with d(a, b) at most d(a, x) and d(b, x)
     deficits: NDArray[np.float64]  # (m,), the largest 1 − d(c, x) / min(d(a, x), d(b, x)) of each
-    worst: NDArray[np.int64]  # (2,), the merge and the node x with the largest of all
+    n_premise_holds: int  # violations with d(a, b) at most d(a, x) and d(b, x)
+    worst_merge: int  # the merge with the largest deficit of all, or −1
+    worst_node: int  # and its x
 
 
-class Sample(NamedTuple):
+@record
+class Sample:
     """Triples to be looked at instead of all, by merge."""
 
     starts: NDArray[np.int64]  # (m + 1,), the first triple of each merge; empty for all triples
@@ -82,41 +82,53 @@ class Sample(NamedTuple):
     positions: NDArray[np.int64]  # (capacity,), where each slot stands in ``alive``
 
 
-class Batch(NamedTuple):
+@record
+class Batch:
     """The merges that are being searched together."""
 
     pairs: NDArray[np.int64]  # (…, 2), slots
     found: NDArray[np.int64]  # (…, _PARTS), violations by merge and part of the index
-    places: NDArray[np.int64]  # (capacity,), of each slot in which pair it is, or −1
-    saved: int  # the first of the slots for unions, two for each merge
-    counts: NDArray[np.int64]  # (2,), merges in the batch, parts of the index
+    pair_of_slot: NDArray[np.int64]  # (capacity,), of each slot in which pair it is, or −1
+    unions: int  # the first of the slots for unions, two for each merge
+    size: int  # merges in the batch
+    n_parts: int  # parts of the index
 
 
-class Replay(NamedTuple):
-    """A tree that is being built again; a crew, see `team`."""
+@record
+class Examination:
+    """All that the search for violations depends on."""
 
-    geometry: Any
+    geometry: Any  # for any number of columns
+    search_geometry: Any  # for look-ups, perhaps with the number of columns known
     clusters: Clusters
     index: Any
-    merges: Merges
-    slots: NDArray[np.int64]  # (n + m,), the slot of each node alive
+    log: MergeLog
     batch: Batch
     sample: Sample
     tally: Tally
-    team: Team
+    queries: Queries  # of one slot, for the cluster nearest to it
+    nearest: Job
 
-    def work(crew, kind, piece, scratch):
-        if kind == _UNITE:
-            _unite(crew, piece, scratch)
-        else:
-            parts = crew.batch.counts[1]
-            _search(crew, piece // parts, piece % parts, scratch)
+
+@record
+class Replay:
+    """A tree that is being built again, but for what knows the family."""
+
+    clusters: Clusters
+    log: MergeLog
+    slots: NDArray[np.int64]  # (n + m,), the slot of each node alive
+    batch: Batch
+    sample: Sample
+    unite: Job  # some of the batch
+    search: Job  # some of the batch's merges, times parts of the index
+    examine: Job  # one merge of the batch
+    note_merge: Job  # one pair, given as its slots
+    rebuild_below: float
+    team: Team
 
 
 def audit_merges(
-    geometry: Any,
-    clusters: Clusters,
-    index: Any,
+    space: Space,
     children: NDArray[np.int64],
     heights: NDArray[np.float64],
     sample: NDArray[np.int64] | None,
@@ -127,49 +139,90 @@ def audit_merges(
 
     A sample lists triples by number: those of the first merge, then those of the second, and so on.
     """
-    n, capacity = int(np.count_nonzero(~np.isnan(clusters.weights))), clusters.weights.size
-    m = heights.size
+    clusters = space.clusters
+    n, m, capacity = clusters.n_slots, heights.size, clusters.weights.size
     slots = np.full(n + m, -1, np.int64)
     slots[clusters.ranks[:n]] = np.arange(n)
-    # Two spare slots for each merge, behind the last tile that may hold a cluster.
-    largest = min(_LARGEST_BATCH, (capacity - -(-n // TILE) * TILE) // 2)
-    crew = Replay(
-        geometry,
-        clusters,
-        index,
-        Merges(children, heights, np.zeros(1, np.int64), clusters.ranks.copy(), np.array([n, n])),
-        slots,
-        Batch(
-            np.empty((largest, 2), np.int64),
-            np.zeros((largest, _PARTS), np.int64),
-            np.full(capacity, -1),
-            capacity - 2 * largest,
-            np.zeros(2, np.int64),
-        ),
-        _by_merge(sample, n, m, capacity),
-        Tally(
-            np.zeros(m, np.int64),
-            np.zeros(m, np.int64),
-            np.zeros(1, np.int64),
-            np.zeros(m),
-            np.full(2, -1),
-        ),
-        team_of(threads.count),
+    tally = Tally(
+        violations=np.zeros(m, np.int64),
+        consequential=np.zeros(m, np.int64),
+        deficits=np.zeros(m),
+        n_premise_holds=0,
+        worst_merge=-1,
+        worst_node=-1,
     )
+    log = MergeLog(children, heights, clusters.ranks.copy(), 0, n)
+    triples = _by_merge(sample, n, m, capacity)
+    # Two spare slots for each merge, behind the last leaf that may hold a cluster.
+    largest = min(_LARGEST_BATCH, (capacity - -(-n // LEAF_SIZE) * LEAF_SIZE) // 2)
+    batch = Batch(
+        pairs=np.empty((largest, 2), np.int64),
+        found=np.zeros((largest, _PARTS), np.int64),
+        pair_of_slot=np.full(capacity, -1),
+        unions=capacity - 2 * largest,
+        size=0,
+        n_parts=1,
+    )
+    replay = _new_replay(space, log, slots, batch, triples, tally, threads)
 
     def advance(budget: int) -> int:
-        with threads.helping(crew) as scratch:
-            return int(_replay_on(crew, budget, scratch))
+        with threads.helping(replay.team) as scratch:
+            return int(_advance(replay, budget, scratch))
 
-    def report_merges() -> None:
-        report("audit", int(crew.merges.made[0]))
+    def rebuild() -> None:
+        close_gaps(clusters, space.index, log, threads)
+        alive = log.n_alive
+        slots[log.nodes[:alive]] = np.arange(alive)
+        triples.alive[:alive] = triples.positions[:alive] = np.arange(alive)
 
-    while in_portions(advance, report_merges) == WANTS_REBUILD:
-        close_gaps(geometry, clusters, index, crew.merges, threads)
-        alive = int(crew.merges.alive[0])
-        slots[crew.merges.nodes[:alive]] = np.arange(alive)
-        crew.sample.alive[:alive] = crew.sample.positions[:alive] = np.arange(alive)
-    return crew.tally
+    run_interruptibly(advance, {WANTS_REBUILD: rebuild}, lambda: report("audit", log.n_merges))
+    return tally
+
+
+def _new_replay(
+    space: Space,
+    log: MergeLog,
+    slots: NDArray[np.int64],
+    batch: Batch,
+    sample: Sample,
+    tally: Tally,
+    threads: Threads,
+) -> Replay:
+    clusters, index, scratch = space.clusters, space.index, threads.scratches[0]
+    capacity = clusters.weights.size
+    queries = Queries(
+        queue=np.zeros(1, np.int64),
+        values=np.empty(capacity),
+        neighbors=np.full(capacity, UNKNOWN),
+        cutoff=np.inf,
+        older=False,
+    )
+    nearest = Job(look_up, Search(index, space.search_geometry, clusters, queries), scratch)
+    examination = Examination(
+        space.geometry,
+        space.search_geometry,
+        clusters,
+        index,
+        log,
+        batch,
+        sample,
+        tally,
+        queries,
+        nearest,
+    )
+    return Replay(
+        clusters=clusters,
+        log=log,
+        slots=slots,
+        batch=batch,
+        sample=sample,
+        unite=Job(_unite, examination, scratch),
+        search=Job(_search, examination, scratch),
+        examine=Job(_examine, examination, scratch),
+        note_merge=refitting(index, clusters, scratch).merge,
+        rebuild_below=index.rebuild_below,
+        team=team_of(threads.count),
+    )
 
 
 def _by_merge(sample: NDArray[np.int64] | None, n: int, m: int, capacity: int) -> Sample:
@@ -185,73 +238,113 @@ def _by_merge(sample: NDArray[np.int64] | None, n: int, m: int, capacity: int) -
 
 
 @kernel
-def _replay_on(crew, budget, scratch):
+def _advance(replay, budget, scratch):
     """Batch after batch, until the budget is spent."""
-    merges, batch, n_columns = crew.merges, crew.batch, crew.clusters.means.shape[0]
+    log, batch, team, clusters = replay.log, replay.batch, replay.team, replay.clusters
+    n_columns = clusters.means.shape[0]
     while budget > 0:
-        if merges.made[0] == merges.heights.size:
+        if log.n_merges == log.heights.size:
             return FINISHED
-        if many_free(merges, rebuild_below(crew.index)):
+        if many_free(log, clusters, replay.rebuild_below):
             return WANTS_REBUILD
-        count = _choose(crew)
-        batch.counts[0], batch.counts[1] = count, 1 if count >= 4 * crew.team.size else _PARTS
-        if crew.team.size == 1:
-            batch.counts[1] = 1
-        together(crew, np.int64(_UNITE), count, scratch)
-        if crew.sample.starts.size == 0:
-            together(crew, np.int64(_SEARCH), count * batch.counts[1], scratch)
-            budget -= count * merges.alive[1] * n_columns
+        count = _choose(replay)
+        batch.size = count
+        batch.n_parts = 1 if team.size == 1 or count >= 4 * team.size else _PARTS
+        parallel_for(team, replay.unite, count, count, scratch)
+        if replay.sample.starts.size == 0:
+            pieces = count * batch.n_parts
+            parallel_for(team, replay.search, pieces, pieces, scratch)
+            budget -= count * clusters.n_slots * n_columns
         budget -= count * n_columns
         for p in range(count):
-            _make(crew, p, scratch)
+            _make(replay, p, scratch)
     return OUT_OF_BUDGET
 
 
 @kernel
-def _choose(crew):
+def _choose(replay):
     """Take the next merges, up to the first that needs a union of these; how many they are."""
-    merges, batch, slots = crew.merges, crew.batch, crew.slots
-    pairs_each = merges.alive[1] * crew.clusters.means.shape[0]
+    log, batch, slots, clusters = replay.log, replay.batch, replay.slots, replay.clusters
+    pairs_each = clusters.n_slots * clusters.means.shape[0]
     most = min(batch.pairs.shape[0], 1 + _MOST_PAIRS // pairs_each)
-    first, count = merges.made[0], 0
-    while count < most and first + count < merges.heights.size:
-        a = slots[merges.children[first + count, 0]]
-        b = slots[merges.children[first + count, 1]]
+    first, count = log.n_merges, 0
+    while count < most and first + count < log.heights.size:
+        a = slots[log.children[first + count, 0]]
+        b = slots[log.children[first + count, 1]]
         if a < 0 or b < 0:
             break
         batch.pairs[count, 0], batch.pairs[count, 1] = a, b
-        batch.places[a] = batch.places[b] = count
+        batch.pair_of_slot[a] = batch.pair_of_slot[b] = count
         count += 1
     return count
 
 
 @kernel
-def _unite(crew, p, scratch):
-    """Make the union of the p-th pair in a spare slot, from copies."""
-    clusters, union = crew.clusters, crew.batch.saved + 2 * p
-    copy_slot(clusters, crew.batch.pairs[p, 0], union)
-    copy_slot(clusters, crew.batch.pairs[p, 1], union + 1)
-    merge(crew.geometry, clusters, union, union + 1, scratch)
+def _make(replay, p, scratch):
+    """Note the violations of the p-th merge of the batch, and make it."""
+    clusters, log, batch, slots = replay.clusters, replay.log, replay.batch, replay.slots
+    a, b, union = batch.pairs[p, 0], batch.pairs[p, 1], batch.unions + 2 * p
+    if replay.sample.starts.size:
+        call(replay.examine, p, p + 1, scratch)
+    else:
+        found = 0
+        for part in range(batch.n_parts):
+            found += batch.found[p, part]
+        if found > 0:
+            call(replay.examine, p, p + 1, scratch)
+    copy_slot(clusters, union, a)
+    free(clusters, b)
+    call(replay.note_merge, a, b, scratch)
+    batch.pair_of_slot[a] = batch.pair_of_slot[b] = -1
+    place = log.n_merges
+    slots[log.children[place, 0]] = slots[log.children[place, 1]] = -1
+    log.nodes[b] = -1
+    log.nodes[a] = slots.size - log.heights.size + place
+    slots[log.nodes[a]] = a
+    log.n_merges += 1
+    log.n_alive -= 1
 
 
 @kernel
-def _search(crew, p, part, scratch):
+def _unite(examination, first, last, scratch):
+    """Make the unions of some of the pairs in spare slots, from copies."""
+    clusters, batch = examination.clusters, examination.batch
+    for p in range(first, last):
+        union = batch.unions + 2 * p
+        copy_slot(clusters, batch.pairs[p, 0], union)
+        copy_slot(clusters, batch.pairs[p, 1], union + 1)
+        merge(examination.geometry, clusters, union, union + 1, scratch)
+
+
+@kernel
+def _search(examination, first, last, scratch):
+    """Count the violations of some merges in some parts of the index."""
+    parts = examination.batch.n_parts
+    for piece in range(first, last):
+        _search_part(examination, piece // parts, piece % parts, scratch)
+
+
+@kernel
+def _search_part(examination, p, part, scratch):
     """Count the violations of the p-th merge in a part of the index."""
-    geometry, clusters, batch = crew.geometry, crew.clusters, crew.batch
-    a, b, saved = batch.pairs[p, 0], batch.pairs[p, 1], batch.saved
-    height = crew.merges.heights[crew.merges.made[0] + p]
-    union = saved + 2 * p
+    geometry, clusters, batch = examination.search_geometry, examination.clusters, examination.batch
+    a, b, unions = batch.pairs[p, 0], batch.pairs[p, 1], batch.unions
+    height = examination.log.heights[examination.log.n_merges + p]
+    union = unions + 2 * p
     hits, found = scratch.hits, 0
-    count = pulled(crew.index, geometry, clusters, a, b, height, part, batch.counts[1], scratch)
+    count = possible_violations(
+        examination.index, geometry, clusters, a, b, height, part, batch.n_parts, scratch
+    )
     for h in range(count):
         x = hits[h]
         # The parts of this pair and of those before it are not among the others.
-        if not 0 <= batch.places[x] <= p and _violates(geometry, clusters, a, b, union, x, scratch):
+        earlier = 0 <= batch.pair_of_slot[x] <= p
+        if not earlier and _violates(geometry, clusters, a, b, union, x, scratch):
             found += 1
     if part == 0:
-        for start in range(saved, union, BLOCK):
+        for start in range(unions, union, BLOCK):
             stop = min(start + BLOCK, union)
-            pull_bounds(geometry, clusters, a, b, start, stop, height, scratch)
+            violation_bounds(geometry, clusters, a, b, start, stop, height, scratch)
             count = 0
             for s in range(stop - start):
                 if scratch.bounds[s] <= height:
@@ -274,76 +367,79 @@ def _violates(geometry, clusters, a, b, union, x, scratch):
 
 
 @kernel
-def _make(crew, p, scratch):
-    """Note the violations of the p-th merge of the batch, and make it."""
-    clusters, merges, batch, slots = crew.clusters, crew.merges, crew.batch, crew.slots
-    a, b, union = batch.pairs[p, 0], batch.pairs[p, 1], batch.saved + 2 * p
-    if crew.sample.starts.size:
-        _look_at_sample(crew, a, b, union, scratch)
+def _examine(examination, first, last, scratch):
+    """Note the violations of the next merge, the one of the batch from first up to last."""
+    batch = examination.batch
+    a, b, union = batch.pairs[first, 0], batch.pairs[first, 1], batch.unions + 2 * first
+    if examination.sample.starts.size:
+        _examine_sample(examination, a, b, union, scratch)
     else:
-        found = 0
-        for part in range(batch.counts[1]):
-            found += batch.found[p, part]
-        if found > 0:
-            _look_at_all(crew, a, b, union, scratch)
-    copy_slot(clusters, union, a)
-    free(clusters, b)
-    merged(crew.index, crew.geometry, clusters, a, b)
-    batch.places[a] = batch.places[b] = -1
-    made = merges.made[0]
-    slots[merges.children[made, 0]] = slots[merges.children[made, 1]] = -1
-    merges.nodes[b] = -1
-    merges.nodes[a] = slots.size - merges.heights.size + made
-    slots[merges.nodes[a]] = a
-    merges.made[0] += 1
-    merges.alive[0] -= 1
+        _examine_all(examination, a, b, union, scratch)
 
 
 @kernel
-def _look_at_all(crew, a, b, union, scratch):
+def _examine_all(examination, a, b, union, scratch):
     """Note all violations of the next merge, among the clusters now alive."""
-    height = crew.merges.heights[crew.merges.made[0]]
-    count = pulled(crew.index, crew.geometry, crew.clusters, a, b, height, 0, 1, scratch)
+    log = examination.log
+    count = possible_violations(
+        examination.index,
+        examination.search_geometry,
+        examination.clusters,
+        a,
+        b,
+        log.heights[log.n_merges],
+        0,
+        1,
+        scratch,
+    )
     for h in range(count):
         x = scratch.hits[h]
         if x != a and x != b:
-            _look_at(crew, a, b, union, x, scratch)
+            _examine_triple(examination, a, b, union, x, scratch)
 
 
 @kernel
-def _look_at_sample(crew, a, b, union, scratch):
+def _examine_sample(examination, a, b, union, scratch):
     """Note the violations of the next merge in the sample, and let b leave the list."""
-    alive, positions, made = crew.sample.alive, crew.sample.positions, crew.merges.made[0]
-    last = crew.merges.alive[0] - 1
+    sample, place = examination.sample, examination.log.n_merges
+    alive, positions = sample.alive, sample.positions
+    last = examination.log.n_alive - 1
     # The two parts at the end of the list, and before them all others.
-    for slot, place in ((a, last - 1), (b, last)):
-        other, position = alive[place], positions[slot]
+    for slot, end in ((a, last - 1), (b, last)):
+        other, position = alive[end], positions[slot]
         alive[position], positions[other] = other, position
-        alive[place], positions[slot] = slot, place
-    for t in range(crew.sample.starts[made], crew.sample.starts[made + 1]):
-        _look_at(crew, a, b, union, alive[crew.sample.others[t]], scratch)
+        alive[end], positions[slot] = slot, end
+    for t in range(sample.starts[place], sample.starts[place + 1]):
+        _examine_triple(examination, a, b, union, alive[sample.others[t]], scratch)
 
 
 @kernel
-def _look_at(crew, a, b, union, x, scratch):
+def _examine_triple(examination, a, b, union, x, scratch):
     """Note it if x violates reducibility in the next merge."""
-    geometry, clusters, tally = crew.geometry, crew.clusters, crew.tally
+    geometry, clusters, tally = (
+        examination.search_geometry,
+        examination.clusters,
+        examination.tally,
+    )
     if not _violates(geometry, clusters, a, b, union, x, scratch):
         return
-    made = crew.merges.made[0]
+    log, queries = examination.log, examination.queries
+    place = log.n_merges
     value = dissimilarity(geometry, clusters, union, x, np.inf, scratch)
     before = min(
         dissimilarity(geometry, clusters, a, x, np.inf, scratch),
         dissimilarity(geometry, clusters, b, x, np.inf, scratch),
     )
-    tally.violations[made] += 1
-    tally.premises[0] += np.int64(crew.merges.heights[made] <= before)
-    deficit, node, worst = 1.0 - value / before, crew.merges.nodes[x], tally.worst
-    largest = tally.deficits[worst[0]] if worst[0] >= 0 else 0.0
-    if deficit > largest or (deficit == largest and made == worst[0] and node < worst[1]):
-        worst[0], worst[1] = made, node
-    tally.deficits[made] = max(tally.deficits[made], deficit)
+    tally.violations[place] += 1
+    tally.n_premise_holds += np.int64(log.heights[place] <= before)
+    deficit, node = 1.0 - value / before, log.nodes[x]
+    largest = tally.deficits[tally.worst_merge] if tally.worst_merge >= 0 else 0.0
+    same = deficit == largest and place == tally.worst_merge and node < tally.worst_node
+    if deficit > largest or same:
+        tally.worst_merge, tally.worst_node = place, node
+    tally.deficits[place] = max(tally.deficits[place], deficit)
     # Anything as near as the union will be: then it has no consequences.
-    beyond = np.nextafter(value, np.inf)
-    _, near = nearest(crew.index, geometry, clusters, x, -1, beyond, scratch)
-    tally.consequential[made] += np.int64(near < 0)
+    queries.queue[0], queries.neighbors[x] = x, UNKNOWN
+    queries.cutoff = np.nextafter(value, np.inf)
+    call(examination.nearest, 0, 1, scratch)
+    tally.consequential[place] += np.int64(queries.neighbors[x] < 0)

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
+from fastrbhc._engine.traversal import merged_sums
 from fastrbhc._optional import require
 from fastrbhc.plotting import html as _html
-from fastrbhc.tree.traversal import merged_sums
 
 if TYPE_CHECKING:
     from fastrbhc.reducibility.audit import Tally
@@ -293,10 +293,10 @@ def report_of(
             others = np.cumsum(nodes.size - 2 - np.arange(m - repeated))
             np.add.at(by_step, repeated + np.searchsorted(others, sample, side="right"), 1)
             looked_at = by_step[tree.steps]
-        if tally.worst[0] >= 0:
+        if tally.worst_merge >= 0:
             row_of_step = np.empty(m, np.int64)
             row_of_step[tree.steps] = np.arange(m)
-            merge, cluster = (int(place) for place in tally.worst)
+            merge, cluster = tally.worst_merge, tally.worst_node
             made = nodes[cluster] if cluster < nodes.size else n + repeated + cluster - nodes.size
             node = int(made) if made < n else n + int(row_of_step[made - n])
             worst = Worst(float(tally.deficits[merge]), int(row_of_step[repeated + merge]), node)
@@ -306,7 +306,7 @@ def report_of(
         triples=int(looked_at.sum()),
         violations=int(counts.sum()),
         consequential=int(consequential.sum()),
-        premises=0 if tally is None else int(tally.premises[0]),
+        premises=0 if tally is None else tally.n_premise_holds,
         worst=worst,
         by_height=_bands(tree.heights, _decades(tree.heights), looked_at, counts, consequential),
         by_size=_bands(sizes, _doublings(sizes), looked_at, counts, consequential),

@@ -12,13 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastrbhc._engine.math.radix_sort import stable_order
-from fastrbhc._validation import check_count, check_node, check_threshold
-from fastrbhc.families import Family
-from fastrbhc.plotting import html as _html
-from fastrbhc.reducibility.report import ReducibilityReport
-from fastrbhc.tree import exports
-from fastrbhc.tree.path import ClusteringPath, path_of
-from fastrbhc.tree.traversal import (
+from fastrbhc._engine.traversal import (
     in_order,
     labels_after,
     leaf_spans,
@@ -26,6 +20,12 @@ from fastrbhc.tree.traversal import (
     merged_sums,
     subtree_maxima,
 )
+from fastrbhc._validation import check_count, check_node, check_threshold
+from fastrbhc.families import Family
+from fastrbhc.plotting import html as _html
+from fastrbhc.reducibility.report import ReducibilityReport
+from fastrbhc.tree import exports
+from fastrbhc.tree.path import ClusteringPath, path_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fastrbhc._engine.traversal import leaf_spans
 from fastrbhc._optional import require
 from fastrbhc._validation import check_names
-from fastrbhc.tree.traversal import leaf_spans
 
 if TYPE_CHECKING:
     from fastrbhc.tree.dendrogram import Dendrogram

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from fastrbhc._engine.traversal import common_labels
 from fastrbhc._optional import require
 from fastrbhc._validation import check_rows, column_names
 from fastrbhc.families import Family, as_family
-from fastrbhc.tree.traversal import common_labels
 
 if TYPE_CHECKING:
     from fastrbhc.tree.dendrogram import Dendrogram

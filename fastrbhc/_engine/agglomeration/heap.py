@@ -1,28 +1,28 @@
 """A binary heap of slots, ordered by the pair that each slot would merge with.
 
-Pairs are ordered by dissimilarity, then by the smaller, then by the larger of the two ranks.
-Since every pair of clusters alive has its own pair of ranks, the order is total, and the pair
-that greedy merges next is never in doubt. The dissimilarities stand beside the slots in heap
+Pairs are ordered by dissimilarity, then as `ordering` says, so that the pair that greedy merges next is
+never in doubt. The dissimilarities stand beside the slots in heap
 order, so that a comparison reads what is next to it and not the link of a slot far away.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.neighbors.ordering import ranks_before
+from fastrbhc._engine.records import record
 
 
-class Heap(NamedTuple):
+@record
+class Heap:
     """Slots in heap order, and where each of them stands (−1: not in the heap)."""
 
     keys: NDArray[np.float64]  # the dissimilarity of the slot in the same place
     slots: NDArray[np.int64]
     positions: NDArray[np.int64]
-    size: NDArray[np.int64]  # (1,)
+    size: int
 
 
 def empty_heap(capacity: int) -> Heap:
@@ -31,7 +31,7 @@ def empty_heap(capacity: int) -> Heap:
         np.empty(capacity),
         np.empty(capacity, np.int64),
         np.full(capacity, -1, np.int64),
-        np.zeros(1, np.int64),
+        0,
     )
 
 
@@ -40,16 +40,13 @@ def pair_before(links, ranks, a, b):
     """Whether the pair of slot a comes before the pair of slot b."""
     if links.values[a] != links.values[b]:
         return links.values[a] < links.values[b]
-    smaller_a, smaller_b = min(ranks[a], links.ranks[a]), min(ranks[b], links.ranks[b])
-    if smaller_a != smaller_b:
-        return smaller_a < smaller_b
-    return max(ranks[a], links.ranks[a]) < max(ranks[b], links.ranks[b])
+    return ranks_before(ranks[a], links.ranks[a], ranks[b], links.ranks[b])
 
 
 @kernel
 def heapify(heap, links, ranks, n):
     """Fill the heap with the slots 0…n−1."""
-    heap.size[0] = n
+    heap.size = n
     for slot in range(n):
         _place(heap, slot, links.values[slot], slot)
     for position in range(n // 2 - 1, -1, -1):
@@ -57,19 +54,11 @@ def heapify(heap, links, ranks, n):
 
 
 @kernel
-def update(heap, links, ranks, slot):
-    """Restore the order after the pair of a slot has changed either way."""
-    heap.keys[heap.positions[slot]] = links.values[slot]
-    _rise(heap, links, ranks, heap.positions[slot])
-    _sink(heap, links, ranks, heap.positions[slot])
-
-
-@kernel
 def insert(heap, links, ranks, slot):
     """Put a slot that is not in the heap into it."""
-    _place(heap, heap.size[0], links.values[slot], slot)
-    heap.size[0] += 1
-    _rise(heap, links, ranks, heap.size[0] - 1)
+    _place(heap, heap.size, links.values[slot], slot)
+    heap.size += 1
+    _rise(heap, links, ranks, heap.size - 1)
 
 
 @kernel
@@ -77,10 +66,10 @@ def remove(heap, links, ranks, slot):
     """Take a slot out of the heap."""
     position = heap.positions[slot]
     heap.positions[slot] = -1
-    heap.size[0] -= 1
-    last = heap.slots[heap.size[0]]
+    heap.size -= 1
+    last = heap.slots[heap.size]
     if last != slot:
-        _place(heap, position, heap.keys[heap.size[0]], last)
+        _place(heap, position, heap.keys[heap.size], last)
         _rise(heap, links, ranks, position)
         _sink(heap, links, ranks, heap.positions[last])
 
@@ -88,7 +77,7 @@ def remove(heap, links, ranks, slot):
 @kernel
 def _sink(heap, links, ranks, position):
     """Let a slot whose pair has come later sink to its place."""
-    keys, slots, size = heap.keys, heap.slots, heap.size[0]
+    keys, slots, size = heap.keys, heap.slots, heap.size
     key, slot = keys[position], slots[position]
     while True:
         child = 2 * position + 1

@@ -7,45 +7,61 @@ on until no pair is left below the level; then the level rises to the median of 
 Staying at one level keeps the clusters alike in size, which is what makes queries cheap:
 one large cluster in a sea of points has to look at many of them.
 
-Every cluster stands in the list of those that watch its neighbour. It leaves that list only when
-the neighbour is merged, and then the whole list is read, so that a round costs what it changes.
+Every cluster stands in the list of those whose nearest neighbour is the same. It leaves that list only
+when the neighbour is merged, and then the whole list is read, so that a round costs what it changes.
 A cluster whose neighbour is gone keeps its old key, which is a lower bound of the new one, since d
 is reducible; it is looked up again once the level has passed that key.
+
+What decides the order of merges is compiled once for all families: look-ups and merges are jobs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fastrbhc._engine.agglomeration.driver import (
+    FINISHED,
+    OUT_OF_BUDGET,
+    WANTS_LOOK_UP,
+    WANTS_MERGES,
+    WANTS_REBUILD,
+    run_interruptibly,
+)
 from fastrbhc._engine.agglomeration.merge_log import (
-    Merges,
+    MergeLog,
+    advance_count,
     close_gaps,
-    made,
+    empty_log,
     many_free,
     new_places,
-    no_merges,
-    record,
+    record_merge,
 )
-from fastrbhc._engine.geometry.contract import Clusters, merge
+from fastrbhc._engine.agglomeration.space import Space
+from fastrbhc._engine.clusters.record import Clusters
+from fastrbhc._engine.geometry.contract import merge
 from fastrbhc._engine.jit import allocating_kernel, kernel
 from fastrbhc._engine.math.radix_sort import stable_order
 from fastrbhc._engine.neighbors.contract import (
-    find,
-    merged,
-    rebuild_below,
+    UNKNOWN,
+    Queries,
+    Refitting,
+    Search,
+    as_hint,
+    hint_of,
+    look_up,
     refit,
-    refit_part,
-    refit_parts,
-    refit_rest,
+    refitting,
     touch,
 )
-from fastrbhc._engine.team import Team, team_of, together
+from fastrbhc._engine.neighbors.ordering import rank_of_union
+from fastrbhc._engine.records import Job, call, record
+from fastrbhc._engine.team import Team, parallel_for, team_of
 from fastrbhc._engine.threads import Threads
-from fastrbhc.tree.traversal import in_order, subtree_maxima
+from fastrbhc._engine.traversal import in_order, subtree_maxima
 
 # With so few clusters left, all the rest is one level.
 _LAST_LEVEL = 64
@@ -58,180 +74,226 @@ _STRETCH = 4096
 
 # Boxes are fitted again for each pair if there are few pairs, else for all that were touched: with
 # more than one pair for so many slots.
-_SLOTS_A_PAIR = 256
+_SLOTS_PER_PAIR = 256
 
-# Pieces that a round is cut into, a thread, each of so many slots or pairs at least.
+# Pieces that a round is cut into, per thread, each of so many slots or pairs at least.
 _PIECES, _SMALLEST_PIECE = 4, 16
 
-# Kinds of work that are shared, and what a kernel asks for when it returns.
-_LOOK_UP, _MERGE, _REFIT, _START = 0, 1, 2, 3
-_REBUILD, _PAUSE, _DONE = 4, 5, 6
+# Keys are counted by their exponent and the first four bits after it.
+_KEY_SHIFT, _KEY_COUNTS = 48, 1 << 15
 
 
-class Watches(NamedTuple):
-    """Who watches whom: a linked list for every slot, threaded through those who watch it."""
+@record
+class ReverseNeighbors:
+    """Whose nearest neighbour a slot is: a linked list for every slot."""
 
-    keys: NDArray[np.float64]  # d to the neighbour, or a lower bound where stale
-    neighbors: NDArray[np.int32]  # its slot; where stale, −2 − a slot that is likely near, or −1
-    heads: NDArray[np.int32]  # the first of those who watch a slot
-    nexts: NDArray[np.int32]  # the next of those who watch the same
-    queue: NDArray[np.int32]  # slots to be looked up
-    found: NDArray[np.int32]  # slots that have been looked up; then pairs to be merged
-    counts: NDArray[np.int64]  # (3,), how many are in the queue, were found, are to be merged
-    shares: NDArray[np.int64]  # (…, 2), the same for every stretch of slots
-    level: NDArray[np.float64]  # (1,)
+    head: NDArray[np.int32]  # the first of those whose neighbour the slot is
+    next: NDArray[np.int32]  # the next of those with the same neighbour
 
 
-class Levels(NamedTuple):
-    """All that the algorithm works on; a crew, see `team`."""
+@record
+class Rounds:
+    """What the merges of a level are chosen from."""
+
+    reverse: ReverseNeighbors
+    queries: Queries  # its values are the keys: d to the neighbour, or a lower bound where stale
+    found: NDArray[np.int32]  # slots that have been looked up
+    unions: NDArray[np.int32]  # of each pair to be merged the slot that will hold the union
+    partners: NDArray[np.int32]  # and the slot of the other part
+    stretches: NDArray[np.int64]  # (…, 2), how many each stretch of slots has queued and found
+    counts: NDArray[np.int64]  # how many keys have the same leading bits
+    n_queued: int
+    n_found: int
+    n_pairs: int
+    level: float  # only pairs below it are merged
+
+
+@record
+class Levels:
+    """All that the algorithm works on, but for what knows the family."""
+
+    log: MergeLog
+    clusters: Clusters
+    rounds: Rounds
+    look_up: Job  # some of the queue
+    merge: Job  # some of the pairs
+    start: Job  # some stretches of a new level
+    refitting: Refitting
+    rebuild_below: float
+    team: Team
+
+
+@record
+class Merging:
+    """All that merging depends on."""
 
     geometry: Any
     clusters: Clusters
     index: Any
-    threshold: float
-    merges: Merges
-    watches: Watches
-    team: Team
+    log: MergeLog
+    rounds: Rounds
 
-    def work(crew, kind, piece, scratch):
-        if kind == _LOOK_UP:
-            first, last = _part(crew.watches.counts[0], piece, crew.team.size)
-            _look_up(crew, first, last, scratch)
-        elif kind == _MERGE:
-            first, last = _part(crew.watches.counts[2], piece, crew.team.size)
-            _merge_pairs(crew, first, last, scratch)
-        elif kind == _REFIT:
-            refit_part(crew.index, crew.geometry, crew.clusters, piece)
-        else:
-            _start_level(crew.watches, crew.merges.alive[1], piece, piece + 1)
+
+@record
+class LevelStart:
+    """All that the start of a level depends on."""
+
+    clusters: Clusters
+    rounds: Rounds
 
 
 def levels(
-    geometry: Any,
-    clusters: Clusters,
-    index: Any,
+    space: Space,
     threshold: float,
     threads: Threads,
     report: Callable[[str, int], None],
-) -> Merges:
+) -> MergeLog:
     """Merge reciprocal nearest neighbours by rising levels, up to the threshold."""
-    merges = no_merges(clusters)
-    n = int(merges.alive[0])
-    crew = Levels(
-        geometry,
-        clusters,
-        index,
-        threshold,
-        merges,
-        _no_watches(clusters.weights.size),
-        team_of(threads.count),
-    )
-    _merge_by_levels(crew, n, threads, report)
-    del crew  # memory: the watches are not needed any more
-    return _by_level(merges, n)
+    log = empty_log(space.clusters)
+    n = log.n_alive
+    state = _initial_state(space, threshold, log, threads)
+    _merge_by_levels(state, space.index, threads, report)
+    del state  # memory: neighbours are not needed any more
+    return _by_level(log, n)
 
 
-def _no_watches(capacity: int) -> Watches:
-    return Watches(
-        keys=np.full(capacity, np.inf),
-        neighbors=np.full(capacity, -1, np.int32),
-        heads=np.full(capacity, -1, np.int32),
-        nexts=np.full(capacity, -1, np.int32),
+def _initial_state(space: Space, threshold: float, log: MergeLog, threads: Threads) -> Levels:
+    clusters, capacity, n = space.clusters, space.clusters.weights.size, log.n_alive
+    scratch = threads.scratches[0]
+    queries = Queries(
         queue=np.empty(capacity, np.int32),
+        values=np.full(capacity, np.inf),
+        neighbors=np.full(capacity, UNKNOWN, np.int32),
+        cutoff=threshold,
+        older=False,
+    )
+    queries.queue[:n] = np.arange(n)
+    reverse = ReverseNeighbors(np.full(capacity, -1, np.int32), np.full(capacity, -1, np.int32))
+    most_pairs = capacity // 2 + 1
+    rounds = Rounds(
+        reverse=reverse,
+        queries=queries,
         found=np.empty(capacity, np.int32),
-        counts=np.zeros(3, np.int64),
-        shares=np.zeros((-(-capacity // _STRETCH), 2), np.int64),
-        level=np.full(1, -np.inf),
+        unions=np.empty(most_pairs, np.int32),
+        partners=np.empty(most_pairs, np.int32),
+        stretches=np.zeros((-(-capacity // _STRETCH), 2), np.int64),
+        counts=np.zeros(_KEY_COUNTS, np.int64),
+        n_queued=n,
+        n_found=0,
+        n_pairs=0,
+        level=-np.inf,
+    )
+    search = Search(space.index, space.search_geometry, clusters, queries)
+    merging = Merging(space.geometry, clusters, space.index, log, rounds)
+    return Levels(
+        log=log,
+        clusters=clusters,
+        rounds=rounds,
+        look_up=Job(look_up, search, scratch),
+        merge=Job(_merge_pairs, merging, scratch),
+        start=Job(_start_level, LevelStart(clusters, rounds), scratch),
+        refitting=refitting(space.index, clusters, scratch),
+        rebuild_below=space.index.rebuild_below,
+        team=team_of(threads.count),
     )
 
 
 def _merge_by_levels(
-    crew: Levels, n: int, threads: Threads, report: Callable[[str, int], None]
+    state: Levels, index: Any, threads: Threads, report: Callable[[str, int], None]
 ) -> None:
-    geometry, clusters, index, _, merges, watches, _ = crew
-    seconds = {"look up": 1e-9 * n * clusters.means.shape[0], "merge": 1e-6}
+    log, clusters, rounds = state.log, state.clusters, state.rounds
+    seconds_per_query = 1e-9 * log.n_alive * clusters.means.shape[0]
+    seconds_per_merge = 1e-6
 
-    def look_up(first: int, last: int, scratch: Any) -> None:
-        _look_up(crew, first, last, scratch)
+    def look_up_queue() -> None:
+        nonlocal seconds_per_query
 
-    def merge_pairs(first: int, last: int, scratch: Any) -> None:
-        _merge_pairs(crew, first, last, scratch)
+        def report_first(begun: int) -> None:
+            if log.n_merges == 0:
+                report("neighbours", begun)
 
-    def report_first(begun: int) -> None:
-        if merges.made[0] == 0:
-            report("neighbours", begun)
+        seconds_per_query = threads.run(
+            state.look_up, rounds.n_queued, seconds_per_query, report_first
+        )
+        _enlist(rounds)
 
-    watches.queue[:n] = np.arange(n)
-    watches.counts[0] = n
-    status = _LOOK_UP
-    while status != _DONE:
-        if status == _LOOK_UP:
-            count = int(watches.counts[0])
-            seconds["look up"] = threads.run(look_up, count, seconds["look up"], report_first)
-            _enlist(watches)
-        elif status == _MERGE:
-            pairs = int(watches.counts[2])
-            seconds["merge"] = threads.run(merge_pairs, pairs, seconds["merge"])
-            made(merges, pairs)
-            watches.counts[2] = 0
-            refit(index, geometry, clusters, threads)
-        elif status == _REBUILD:
-            used = int(merges.alive[1])
-            slots = close_gaps(geometry, clusters, index, merges, threads)
-            _carry(watches, slots, new_places(slots, used))
-        longest_queue = int(_LONG_SECONDS / seconds["look up"])
-        longest_list = int(_LONG_SECONDS / seconds["merge"])
-        with threads.helping(crew) as scratch:
-            status = _go_on(crew, longest_queue, longest_list, scratch)
-        if merges.made[0]:
-            report("merging", int(merges.made[0]))
+    def merge_pairs() -> None:
+        nonlocal seconds_per_merge
+        seconds_per_merge = threads.run(state.merge, rounds.n_pairs, seconds_per_merge)
+        advance_count(log, rounds.n_pairs)
+        rounds.n_pairs = 0
+        refit(state.refitting, clusters.n_slots, threads)
+
+    def rebuild() -> None:
+        used = clusters.n_slots
+        slots = close_gaps(clusters, index, log, threads)
+        _relocate(rounds, slots, new_places(slots, used))
+
+    def advance(budget: int) -> int:
+        longest_queue = int(_LONG_SECONDS / seconds_per_query)
+        longest_list = int(_LONG_SECONDS / seconds_per_merge)
+        with threads.helping(state.team) as scratch:
+            return int(_advance(state, longest_queue, longest_list, scratch))
+
+    def report_merges() -> None:
+        if log.n_merges:
+            report("merging", log.n_merges)
+
+    look_up_queue()
+    requests = {
+        WANTS_LOOK_UP: look_up_queue,
+        WANTS_MERGES: merge_pairs,
+        WANTS_REBUILD: rebuild,
+    }
+    run_interruptibly(advance, requests, report_merges)
 
 
 @kernel
-def _go_on(crew, longest_queue, longest_list, scratch):
+def _advance(state, longest_queue, longest_list, scratch):
     """Round after round, as long as none is too long for a kernel."""
-    index, merges, watches = crew.index, crew.merges, crew.watches
-    counts, level = watches.counts, watches.level
+    log, clusters, rounds, team = state.log, state.clusters, state.rounds, state.team
     budget = max(longest_queue, 1)
     while budget > 0:
-        _pair_up(merges, watches)
-        if counts[2] > longest_list:
-            return _MERGE
-        if counts[2] > 0:
-            _merge_together(crew, scratch)
-        if merges.alive[0] < 2:
-            return _DONE
-        if many_free(merges, rebuild_below(index)):
-            return _REBUILD
-        if counts[0] == 0:
-            level[0] = _next_level(watches.keys[: merges.alive[1]], crew.threshold)
-            if np.isnan(level[0]):
-                return _DONE
-            together(crew, np.int64(_START), (merges.alive[1] + _STRETCH - 1) // _STRETCH, scratch)
-            _close_ranks(watches, merges.alive[1])
+        _pair_up(rounds)
+        if rounds.n_pairs > longest_list:
+            return WANTS_MERGES
+        if rounds.n_pairs > 0:
+            _merge_round(state, scratch)
+        if log.n_alive < 2:
+            return FINISHED
+        if many_free(log, clusters, state.rebuild_below):
+            return WANTS_REBUILD
+        if rounds.n_queued == 0:
+            rounds.level = _next_level(rounds, clusters.n_slots)
+            if np.isnan(rounds.level):
+                return FINISHED
+            n_stretches = (clusters.n_slots + _STRETCH - 1) // _STRETCH
+            parallel_for(team, state.start, n_stretches, n_stretches, scratch)
+            _compact_lists(rounds, n_stretches)
             continue
-        if counts[0] > longest_queue:
-            return _LOOK_UP
-        budget -= counts[0]
-        together(crew, np.int64(_LOOK_UP), _n_pieces(counts[0], crew.team.size), scratch)
-        _enlist(watches)
-    return _PAUSE
+        if rounds.n_queued > longest_queue:
+            return WANTS_LOOK_UP
+        budget -= rounds.n_queued
+        queued = rounds.n_queued
+        parallel_for(team, state.look_up, queued, _n_pieces(queued, team.size), scratch)
+        _enlist(rounds)
+    return OUT_OF_BUDGET
 
 
 @kernel
-def _merge_together(crew, scratch):
+def _merge_round(state, scratch):
     """Merge the pairs of a round, and let the index know."""
-    index, watches, pairs = crew.index, crew.watches, crew.watches.counts[2]
-    together(crew, np.int64(_MERGE), _n_pieces(pairs, crew.team.size), scratch)
-    made(crew.merges, pairs)
-    if pairs * _SLOTS_A_PAIR > crew.merges.alive[1]:
-        together(crew, np.int64(_REFIT), np.int64(refit_parts(index)), scratch)
-        refit_rest(index, crew.geometry, crew.clusters)
+    rounds, refitting, team, pairs = state.rounds, state.refitting, state.team, state.rounds.n_pairs
+    parallel_for(team, state.merge, pairs, _n_pieces(pairs, team.size), scratch)
+    advance_count(state.log, pairs)
+    if pairs * _SLOTS_PER_PAIR > state.clusters.n_slots:
+        parts = refitting.n_parts
+        parallel_for(team, refitting.parts, parts, parts, scratch)
+        call(refitting.rest, 0, 1, scratch)
     else:
-        for pair in range(pairs):
-            i = np.int64(watches.found[pair])
-            merged(index, crew.geometry, crew.clusters, i, np.int64(watches.nexts[i]))
-    watches.counts[2] = 0
+        for p in range(pairs):
+            call(refitting.merge, np.int64(rounds.unions[p]), np.int64(rounds.partners[p]), scratch)
+    rounds.n_pairs = 0
 
 
 @kernel
@@ -241,43 +303,20 @@ def _n_pieces(count, n_threads):
 
 
 @kernel
-def _part(count, piece, n_threads):
-    """The first of a piece, and the first after it."""
-    pieces = _n_pieces(count, n_threads)
-    return piece * count // pieces, (piece + 1) * count // pieces
-
-
-@kernel
-def _look_up(crew, first, last, scratch):
-    """Look up a part of the queue."""
-    find(
-        crew.index,
-        crew.geometry,
-        crew.clusters,
-        crew.watches.queue,
-        first,
-        last,
-        False,
-        crew.threshold,
-        crew.watches.keys,
-        crew.watches.neighbors,
-        scratch,
-    )
-
-
-@allocating_kernel
-def _next_level(keys, threshold):
+def _next_level(rounds, n_slots):
     """A level that half of the keys are below, or a few more; NaN if none is left.
 
-    Keys are counted by their exponent and the first four bits after it: one pass, without a
-    copy, and the order of the slots does not matter.
+    Keys are counted by their leading bits: one pass, without a copy, and the order of the slots does
+    not matter.
     """
-    counts = np.zeros(1 << 15, np.int64)
+    keys, counts, threshold = rounds.queries.values, rounds.counts, rounds.queries.cutoff
+    for box in range(counts.size):
+        counts[box] = 0
     total = 0
-    for key in keys:
-        if key < threshold:
+    for x in range(n_slots):
+        if keys[x] < threshold:
             total += 1
-            counts[np.float64(key).view(np.int64) >> 48] += 1
+            counts[keys[x].view(np.int64) >> _KEY_SHIFT] += 1
     if total == 0:
         return np.nan
     if total < _LAST_LEVEL:
@@ -286,114 +325,113 @@ def _next_level(keys, threshold):
     while 2 * below < total:
         box += 1
         below += counts[box]
-    return min(np.int64((box + 1) << 48).view(np.float64), threshold)
+    return min(np.int64((box + 1) << _KEY_SHIFT).view(np.float64), threshold)
 
 
 @kernel
-def _enlist(watches):
+def _enlist(rounds):
     """Enter those that have been looked up into the lists of their neighbours."""
-    count = watches.counts[0]
+    reverse, queries, count = rounds.reverse, rounds.queries, rounds.n_queued
     for q in range(count):
-        x = watches.queue[q]
-        y = watches.neighbors[x]
-        watches.found[q] = x
+        x = queries.queue[q]
+        y = queries.neighbors[x]
+        rounds.found[q] = x
         if y >= 0:
-            watches.nexts[x] = watches.heads[y]
-            watches.heads[y] = x
-    watches.counts[0], watches.counts[1] = 0, count
+            reverse.next[x] = reverse.head[y]
+            reverse.head[y] = x
+    rounds.n_queued, rounds.n_found = 0, count
 
 
 @kernel
-def _start_level(watches, used, first, last):
+def _start_level(task, first, last, scratch):
     """Queue what is stale below the level, and find the pairs that waited for it.
 
     Each stretch writes to its own part of the lists, so that threads can share them.
     """
-    level, keys, neighbors = watches.level[0], watches.keys, watches.neighbors
+    rounds, used = task.rounds, task.clusters.n_slots
+    level, keys, neighbors = rounds.level, rounds.queries.values, rounds.queries.neighbors
     for stretch in range(first, last):
         start = stretch * _STRETCH
-        count, n_found = start, start
+        n_queued, n_found = start, start
         for x in range(start, min(start + _STRETCH, used)):
             if keys[x] < level:
                 y = neighbors[x]
                 if y < 0:
-                    watches.queue[count] = x
-                    count += 1
+                    rounds.queries.queue[n_queued] = x
+                    n_queued += 1
                 elif x < y and neighbors[y] == x:
-                    watches.found[n_found] = x
+                    rounds.found[n_found] = x
                     n_found += 1
-        watches.shares[stretch, 0], watches.shares[stretch, 1] = count - start, n_found - start
+        rounds.stretches[stretch, 0] = n_queued - start
+        rounds.stretches[stretch, 1] = n_found - start
 
 
 @kernel
-def _close_ranks(watches, used):
+def _compact_lists(rounds, n_stretches):
     """Make one list of those of all stretches."""
-    count, n_found = 0, 0
-    for stretch in range((used + _STRETCH - 1) // _STRETCH):
+    queue, found, stretches = rounds.queries.queue, rounds.found, rounds.stretches
+    n_queued, n_found = 0, 0
+    for stretch in range(n_stretches):
         start = stretch * _STRETCH
-        for x in range(start, start + watches.shares[stretch, 0]):
-            watches.queue[count] = watches.queue[x]
-            count += 1
-        for x in range(start, start + watches.shares[stretch, 1]):
-            watches.found[n_found] = watches.found[x]
+        for x in range(start, start + stretches[stretch, 0]):
+            queue[n_queued] = queue[x]
+            n_queued += 1
+        for x in range(start, start + stretches[stretch, 1]):
+            found[n_found] = found[x]
             n_found += 1
-    watches.counts[0], watches.counts[1] = count, n_found
+    rounds.n_queued, rounds.n_found = n_queued, n_found
 
 
 @kernel
-def _pair_up(merges, watches):
-    """Find the pairs to merge among the slots found; queue their unions and who watched them.
-
-    The slot of each union is left in ``found`` and that of the other part in ``nexts``, which has
-    no other use as long as the union watches no one.
-    """
-    count, level, pairs = watches.counts[0], watches.level[0], 0
-    for f in range(watches.counts[1]):
-        x = np.int64(watches.found[f])
-        y = np.int64(watches.neighbors[x])
-        if not (watches.keys[x] < level and y >= 0 and watches.neighbors[y] == x):
+def _pair_up(rounds):
+    """Find the pairs to merge among the slots found; queue their unions and whose neighbour is gone."""
+    queries, reverse, level = rounds.queries, rounds.reverse, rounds.level
+    keys, neighbors, queue = queries.values, queries.neighbors, queries.queue
+    n_queued, pairs = rounds.n_queued, 0
+    for f in range(rounds.n_found):
+        x = np.int64(rounds.found[f])
+        y = np.int64(neighbors[x])
+        if not (keys[x] < level and y >= 0 and neighbors[y] == x):
             continue
         i, j = min(x, y), max(x, y)
         for part in (i, j):
-            z = np.int64(watches.heads[part])
-            watches.heads[part] = -1
+            z = np.int64(reverse.head[part])
+            reverse.head[part] = -1
             while z >= 0:
                 if z != i and z != j:
-                    watches.neighbors[z] = -2 - i
-                    if watches.keys[z] < level:
-                        watches.queue[count] = z
-                        count += 1
-                z = np.int64(watches.nexts[z])
-            watches.neighbors[part] = -1
-        watches.keys[j] = np.inf
-        watches.nexts[i] = j
-        watches.found[pairs] = i
+                    neighbors[z] = as_hint(i)
+                    if keys[z] < level:
+                        queue[n_queued] = z
+                        n_queued += 1
+                z = np.int64(reverse.next[z])
+            neighbors[part] = UNKNOWN
+        keys[j] = np.inf
+        rounds.unions[pairs], rounds.partners[pairs] = i, j
         pairs += 1
-        watches.queue[count] = i
-        count += 1
-    watches.counts[0], watches.counts[1], watches.counts[2] = count, 0, pairs
+        queue[n_queued] = i
+        n_queued += 1
+    rounds.n_queued, rounds.n_found, rounds.n_pairs = n_queued, 0, pairs
 
 
 @kernel
-def _merge_pairs(crew, first, last, scratch):
+def _merge_pairs(merging, first, last, scratch):
     """Merge some of the pairs, which have no slot in common."""
-    merges, watches = crew.merges, crew.watches
+    log, rounds, clusters = merging.log, merging.rounds, merging.clusters
     for pair in range(first, last):
-        i = np.int64(watches.found[pair])
-        j = np.int64(watches.nexts[i])
-        record(merges, merges.made[0] + pair, i, j, i, watches.keys[i])
-        merge(crew.geometry, crew.clusters, i, j, scratch)
-        touch(crew.index, i, j)
+        i, j = np.int64(rounds.unions[pair]), np.int64(rounds.partners[pair])
+        record_merge(log, log.n_merges + pair, i, j, i, rounds.queries.values[i])
+        merge(merging.geometry, clusters, i, j, scratch)
+        touch(merging.index, i, j)
 
 
-def _by_level(merges: Merges, n: int) -> Merges:
+def _by_level(log: MergeLog, n: int) -> MergeLog:
     """The merges as if made in the order of their heights, which d being reducible allows.
 
     So the order tells nothing of slots or rounds. Where several merges are equally high, those
     with the fewest merges below come first, and of these the one with the smallest rank.
     """
-    count = int(merges.made[0])
-    children, heights = merges.children[:count], merges.heights[:count]
+    count = log.n_merges
+    children, heights = log.children[:count], log.heights[:count]
     levels = subtree_maxima(children, heights, n)
     order = stable_order(levels)
     tied = levels[order[1:]] == levels[order[:-1]]
@@ -402,23 +440,22 @@ def _by_level(merges: Merges, n: int) -> Merges:
         some = order[places]
         depths, ranks = _depths_and_ranks(children, n)
         order[places] = some[np.lexsort((ranks[some], depths[some], levels[some]))]
-    return merges._replace(children=in_order(children, order, n), heights=heights[order])
+    return log._replace(children=in_order(children, order, n), heights=heights[order])
 
 
 @allocating_kernel
 def _depths_and_ranks(children, n):
     """Of each merge how many are below it on the longest path, and its smaller rank.
 
-    A leaf is named by its rank, and a union has the larger rank of its parts, so that no two
-    merges have the same smaller rank.
+    A leaf is named by its rank, and no two merges have the same smaller rank.
     """
     depths, smaller = np.zeros(children.shape[0], np.int64), np.empty(children.shape[0], np.int64)
-    larger = np.empty(children.shape[0], np.int64)
+    unions = np.empty(children.shape[0], np.int64)
     for i in range(children.shape[0]):
         a, b = children[i, 0] - n, children[i, 1] - n
-        rank_a = larger[a] if a >= 0 else a + n
-        rank_b = larger[b] if b >= 0 else b + n
-        smaller[i], larger[i] = min(rank_a, rank_b), max(rank_a, rank_b)
+        rank_a = unions[a] if a >= 0 else a + n
+        rank_b = unions[b] if b >= 0 else b + n
+        smaller[i], unions[i] = min(rank_a, rank_b), rank_of_union(rank_a, rank_b)
         if a >= 0:
             depths[i] = max(depths[i], depths[a] + 1)
         if b >= 0:
@@ -426,25 +463,29 @@ def _depths_and_ranks(children, n):
     return depths, smaller
 
 
-def _carry(watches: Watches, slots: NDArray[np.int64], places: NDArray[np.int64]) -> None:
-    """Move the watches along with their clusters."""
-    n = slots.size
-    for values in (watches.keys, watches.neighbors, watches.heads, watches.nexts):
+def _relocate(rounds: Rounds, slots: NDArray[np.int64], places: NDArray[np.int64]) -> None:
+    """Move neighbours and lists along with their clusters."""
+    n, queries, reverse = slots.size, rounds.queries, rounds.reverse
+    for values in (queries.values, queries.neighbors, reverse.head, reverse.next):
         values[:n] = np.take(values, slots)
-    _name_anew(watches, n, places)
-    watches.keys[n:] = np.inf
+    _remap_slots(rounds, n, places)
+    queries.values[n:] = np.inf
 
 
 @kernel
-def _name_anew(watches, n, places):
+def _remap_slots(rounds, n, places):
     """Name neighbours and lists by the places that they have moved to."""
+    neighbors, reverse = rounds.queries.neighbors, rounds.reverse
     for x in range(n):
-        y = watches.neighbors[x]
-        # A slot that was only likely near may be gone, and places is −1 there.
-        watches.neighbors[x] = places[y] if y >= 0 else (-2 - places[-2 - y] if y < -1 else -1)
-        if watches.heads[x] >= 0:
-            watches.heads[x] = places[watches.heads[x]]
-        if watches.nexts[x] >= 0:
-            watches.nexts[x] = places[watches.nexts[x]]
-    for q in range(watches.counts[0]):
-        watches.queue[q] = places[watches.queue[q]]
+        y = np.int64(neighbors[x])
+        if y >= 0:
+            neighbors[x] = places[y]
+        elif y != UNKNOWN:
+            # A slot that was only likely near may be gone, and places is −1 there.
+            neighbors[x] = as_hint(places[hint_of(y)])
+        if reverse.head[x] >= 0:
+            reverse.head[x] = places[reverse.head[x]]
+        if reverse.next[x] >= 0:
+            reverse.next[x] = places[reverse.next[x]]
+    for q in range(rounds.n_queued):
+        rounds.queries.queue[q] = places[rounds.queries.queue[q]]

@@ -14,129 +14,147 @@ before it within λ.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._engine.agglomeration.merge_log import (
+from fastrbhc._engine.agglomeration.driver import (
     FINISHED,
     OUT_OF_BUDGET,
     WANTS_REBUILD,
-    Merges,
+    run_interruptibly,
+)
+from fastrbhc._engine.agglomeration.merge_log import (
+    MergeLog,
+    advance_count,
     close_gaps,
-    in_portions,
-    made,
+    empty_log,
     many_free,
     new_places,
-    no_merges,
-    record,
+    record_merge,
 )
-from fastrbhc._engine.geometry.contract import Clusters, dissimilarity, free, merge
+from fastrbhc._engine.agglomeration.space import Space
+from fastrbhc._engine.clusters.record import Clusters, free
+from fastrbhc._engine.geometry.contract import dissimilarity, merge
 from fastrbhc._engine.jit import kernel
-from fastrbhc._engine.neighbors.contract import comes_before, merged, nearest, rebuild_below
+from fastrbhc._engine.neighbors.contract import merged, nearest
+from fastrbhc._engine.neighbors.ordering import comes_before
+from fastrbhc._engine.records import record
 from fastrbhc._engine.threads import Threads
 
 
-class Chain(NamedTuple):
-    """Slots of the chain, and the dissimilarity of each to the next."""
+@record
+class Chain:
+    """The chain, and all that it is made of."""
 
-    slots: NDArray[np.int64]
-    values: NDArray[np.float64]
-    size: NDArray[np.int64]  # (1,)
+    geometry: Any
+    clusters: Clusters
+    index: Any
+    log: MergeLog
+    threshold: float
+    rebuild_below: float
+    slots: NDArray[np.int64]  # of the members
+    values: NDArray[np.float64]  # d of each to the next
+    size: int
     slots_of_ranks: NDArray[np.int64]  # (n,), −1 for ranks that are gone
-    first: NDArray[np.int64]  # (1,), no smaller rank is left
+    first: int  # no smaller rank is left
 
 
 def nn_chain(
-    geometry: Any,
-    clusters: Clusters,
-    index: Any,
+    space: Space,
     threshold: float,
     threads: Threads,
     report: Callable[[str, int], None],
-) -> Merges:
+) -> MergeLog:
     """Merge reciprocal nearest neighbours until none is nearer than the threshold."""
-    merges = no_merges(clusters)
-    n = int(merges.alive[0])
+    clusters, log = space.clusters, empty_log(space.clusters)
+    n = log.n_alive
     chain = Chain(
-        np.empty(n, np.int64),
-        np.empty(n),
-        np.zeros(1, np.int64),
-        np.empty(n, np.int64),
-        np.zeros(1, np.int64),
+        geometry=space.search_geometry,
+        clusters=clusters,
+        index=space.index,
+        log=log,
+        threshold=threshold,
+        rebuild_below=space.index.rebuild_below,
+        slots=np.empty(n, np.int64),
+        values=np.empty(n),
+        size=0,
+        slots_of_ranks=np.empty(n, np.int64),
+        first=0,
     )
     chain.slots_of_ranks[clusters.ranks[:n]] = np.arange(n)
-    scratch = threads.scratches[0]
 
     def advance(budget: int) -> int:
-        return _chain_on(geometry, clusters, index, threshold, merges, chain, scratch, budget)
+        return int(_advance(chain, budget, threads.scratches[0]))
 
-    def report_merges() -> None:
-        report("merging", int(merges.made[0]))
-
-    while in_portions(advance, report_merges) == WANTS_REBUILD:
-        used, size = int(merges.alive[1]), chain.size[0]
-        slots = close_gaps(geometry, clusters, index, merges, threads)
+    def rebuild() -> None:
+        used, size = clusters.n_slots, chain.size
+        slots = close_gaps(clusters, space.index, log, threads)
         chain.slots[:size] = new_places(slots, used)[chain.slots[:size]]
         chain.slots_of_ranks[clusters.ranks[: slots.size]] = np.arange(slots.size)
-    return merges
+
+    run_interruptibly(advance, {WANTS_REBUILD: rebuild}, lambda: report("merging", log.n_merges))
+    return log
 
 
 @kernel
-def _chain_on(geometry, clusters, index, threshold, merges, chain, scratch, budget):
+def _advance(chain, budget, scratch):
     """Extend and shorten the chain until the budget is spent or no cluster is left."""
-    slots, values, size = chain.slots, chain.values, chain.size
+    geometry, clusters, index, log = chain.geometry, chain.clusters, chain.index, chain.log
+    slots, values = chain.slots, chain.values
     while budget > 0:
-        if merges.alive[0] < 2:
+        if log.n_alive < 2:
             return FINISHED
-        if size[0] == 0:
+        if chain.size == 0:
             slots[0] = _first_slot(chain)
-            size[0] = 1
-        i = slots[size[0] - 1]
-        budget -= merges.alive[1] * clusters.means.shape[0]
-        value, j = nearest(index, geometry, clusters, i, -1, threshold, scratch)
+            chain.size = 1
+        size = chain.size
+        i = slots[size - 1]
+        budget -= clusters.n_slots * clusters.means.shape[0]
+        value, j = nearest(index, geometry, clusters, i, -1, chain.threshold, scratch)
         if j < 0:
             chain.slots_of_ranks[clusters.ranks[i]] = -1
             free(clusters, i)
-            merged(index, geometry, clusters, i, i)
-            merges.nodes[i] = -1
-            merges.alive[0] -= 1
-            size[0] -= 1
-        elif size[0] > 1 and slots[size[0] - 2] == j:
-            size[0] -= 2
-            record(merges, merges.made[0], j, i, j, value)
-            made(merges, 1)
+            merged(index, clusters, i, i)
+            log.nodes[i] = -1
+            log.n_alive -= 1
+            chain.size -= 1
+        elif size > 1 and slots[size - 2] == j:
+            chain.size -= 2
+            record_merge(log, log.n_merges, j, i, j, value)
+            advance_count(log, 1)
             chain.slots_of_ranks[clusters.ranks[i]] = -1
             chain.slots_of_ranks[clusters.ranks[j]] = -1
             merge(geometry, clusters, j, i, scratch)
             chain.slots_of_ranks[clusters.ranks[j]] = j
-            merged(index, geometry, clusters, j, i)
-            _cut_back(geometry, clusters, chain, j, scratch)
+            merged(index, clusters, j, i)
+            _cut_back(chain, j, scratch)
         else:
-            values[size[0] - 1] = value
-            slots[size[0]] = j
-            size[0] += 1
-        if many_free(merges, rebuild_below(index)):
+            values[size - 1] = value
+            slots[size] = j
+            chain.size += 1
+        if many_free(log, clusters, chain.rebuild_below):
             return WANTS_REBUILD
     return OUT_OF_BUDGET
 
 
 @kernel
-def _cut_back(geometry, clusters, chain, union, scratch):
+def _cut_back(chain, union, scratch):
     """End the chain at its first member that is nearer to the union than to its next member."""
-    for k in range(chain.size[0] - 1):
+    clusters = chain.clusters
+    for k in range(chain.size - 1):
         i, following = chain.slots[k], chain.slots[k + 1]
-        value = dissimilarity(geometry, clusters, i, union, chain.values[k], scratch)
+        value = dissimilarity(chain.geometry, clusters, i, union, chain.values[k], scratch)
         rank, rank_following = clusters.ranks[union], clusters.ranks[following]
         if comes_before(value, rank, chain.values[k], rank_following):
-            chain.size[0] = k + 1
+            chain.size = k + 1
             return
 
 
 @kernel
 def _first_slot(chain):
     """The slot of the smallest rank, so that a chain starts at the same cluster in any index."""
-    while chain.slots_of_ranks[chain.first[0]] < 0:
-        chain.first[0] += 1
-    return chain.slots_of_ranks[chain.first[0]]
+    while chain.slots_of_ranks[chain.first] < 0:
+        chain.first += 1
+    return chain.slots_of_ranks[chain.first]

@@ -9,14 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.observations import Observations
-from fastrbhc._engine.geometry.contract import (
-    SPARE,
-    TILE,
-    Clusters,
-    dissimilarity,
-    new_scratch,
-    refresh,
-)
+from fastrbhc._engine.clusters.record import LEAF_SIZE, SPARE, Clusters, empty_clusters, selected
+from fastrbhc._engine.clusters.scratch import new_scratch
+from fastrbhc._engine.geometry.contract import dissimilarity, refresh
 from fastrbhc._engine.jit import allocating_kernel, compiling_for, kernel
 from fastrbhc._engine.math.cholesky import add_product
 from fastrbhc._engine.math.double_double import two_sum, weighted_mean
@@ -29,34 +24,37 @@ def clusters_of_points(
     geometry: Any,
     points: Observations,
     padded: bool = False,
-    coarse: bool = True,
+    mirrored: bool = True,
     by_cluster: bool = False,
 ) -> Clusters:
     """One slot for every point; points come in the order that decides ties.
 
-    If padded, free slots fill up the last tile, and spare ones follow. Without coarse means and
-    outlines there are no ``lower_bounds``. With coarse means to scan, the means themselves may
-    as well lie together by cluster: exact values of Caltech's words (1,000 columns) then take
+    If padded, free slots fill up the last leaf, and spare ones follow. Without a mirror there are no
+    scan features either, and no ``lower_bounds``. With one to scan, the means themselves may as well
+    lie together by cluster: exact values of Caltech's words (1,000 columns) then take
     a quarter of the time, as each column is no longer a line of memory of its own.
     """
     n, n_features = points.means.shape
-    tiles = -(-n // TILE) * TILE
-    capacity = tiles + min(SPARE, tiles) if padded else n
-    clusters = _empty_clusters(geometry, capacity, n_features, coarse)
-    if by_cluster and coarse and geometry.sizes(n_features).by_cluster:
+    leaves = -(-n // LEAF_SIZE) * LEAF_SIZE
+    capacity = leaves + min(SPARE, leaves) if padded else n
+    clusters = _empty_clusters(geometry, capacity, n_features, mirrored)
+    if by_cluster and mirrored and geometry.storage(n_features).by_cluster:
         clusters = _with_order(clusters, "F")
+    clusters.n_slots = n
     clusters.weights[:n] = 1.0 if points.weights is None else points.weights
     clusters.means[:, :n] = points.means.T
     if points.residuals is not None:
         clusters.residuals[:, :n] = points.residuals.T
     clusters.weights[n:] = np.nan
     clusters.means[:, n:] = np.nan
-    clusters = _with_frame(geometry, clusters)
-    if not clusters.coarse.shape[0]:  # means are scanned after all
-        clusters = _with_order(clusters, "C")
-    _refresh(geometry, clusters, 1, new_scratch(geometry, n_features))
-    clusters.cached[1:] = clusters.cached[0]  # points have no extent, wherever they lie
-    clusters.outlines[:, 1:] = clusters.outlines[:, :1]
+    if mirrored:
+        clusters = _with_frame(geometry, clusters)
+        if not clusters.mirror.values.shape[0]:  # means are scanned after all
+            clusters = _with_order(clusters, "C")
+    if clusters.cached.shape[1]:
+        _refresh(geometry, clusters, 1, new_scratch(geometry, n_features))
+        clusters.cached[1:] = clusters.cached[0]  # points have no extent, wherever they lie
+        clusters.scan_features[:, 1:] = clusters.scan_features[:, :1]
     return clusters
 
 
@@ -72,8 +70,8 @@ def clusters_of_groups(
     for start, stop in _portions(n, n_features):
         _add_means(clusters, errors, rows.means, residuals, weights, labels, start, stop)
     clusters.weights[:] += errors
-    if clusters.moments.shape[1]:
-        for start, stop in _portions(n, clusters.moments.shape[1]):
+    if clusters.scatter.shape[1]:
+        for start, stop in _portions(n, clusters.scatter.shape[1]):
             _add_scatter(clusters, rows.means, residuals, weights, labels, start, stop)
     clusters = _with_frame(geometry, clusters)
     _refresh(geometry, clusters, n_groups, new_scratch(geometry, n_features))
@@ -89,8 +87,8 @@ def put_covariances(
     What is cached stays as it was: for slots that no dissimilarity is asked of.
     """
     rows, columns = np.tril_indices(covariances.shape[1])
-    clusters.moments[slots] = 0.0
-    clusters.moments[slots, : rows.size] = (
+    clusters.scatter[slots] = 0.0
+    clusters.scatter[slots, : rows.size] = (
         clusters.weights[slots, None] * covariances[:, rows, columns]
     )
 
@@ -111,8 +109,8 @@ def nearest_clusters(geometry: Any, clusters: Clusters, rows: Observations) -> N
     residuals = np.zeros((1, n_features)) if rows.residuals is None else rows.residuals
     scratch = new_scratch(geometry, n_features)
     k = clusters.weights.size
-    enlarged = reordered(clusters, np.append(np.arange(k), 0))  # one more slot, for the row
-    for start, stop in _portions(n, k * (n_features + clusters.moments.shape[1])):
+    enlarged = selected(clusters, np.append(np.arange(k), 0))  # one more slot, for the row
+    for start, stop in _portions(n, k * (n_features + clusters.scatter.shape[1])):
         _assign(geometry, enlarged, rows.means, residuals, weights, scratch, labels, start, stop)
     return labels
 
@@ -136,42 +134,15 @@ def _portions(n: int, work_per_row: int) -> Iterator[tuple[int, int]]:
         yield start, min(n, start + size)
 
 
-def reordered(clusters: Clusters, slots: NDArray[np.int64]) -> Clusters:
-    """A copy with the given slots of the old clusters, in that order."""
-    return Clusters(
-        weights=clusters.weights[slots],
-        means=clusters.means[:, slots],
-        residuals=clusters.residuals[:, slots],
-        coarse=clusters.coarse[:, slots],
-        order=clusters.order.copy(),
-        centre=clusters.centre.copy(),
-        radius=clusters.radius.copy(),
-        slack=clusters.slack.copy(),
-        moments=clusters.moments[slots],
-        cached=clusters.cached[slots],
-        outlines=clusters.outlines[:, slots],
-        ranks=clusters.ranks[slots],
-        columns=clusters.columns,
-    )
-
-
-def _empty_clusters(geometry: Any, n: int, n_features: int, coarse: bool = True) -> Clusters:
-    sizes = geometry.sizes(n_features)
-    n_coarse = n_features if sizes.coarse and coarse else 0
-    return Clusters(
-        weights=np.zeros(n),
-        means=np.zeros((n_features, n)),
-        residuals=np.zeros((n_features, n)),
-        coarse=np.zeros((n_coarse, n), np.float32),
-        order=np.arange(n_features),
-        centre=np.zeros(n_features),
-        radius=np.ones(1),
-        slack=np.zeros(1),
-        moments=np.zeros((n, sizes.moments)),
-        cached=np.zeros((n, sizes.cached)),
-        outlines=np.zeros((sizes.outline if coarse else 0, n)),
-        ranks=np.arange(n),
-        columns=(),
+def _empty_clusters(geometry: Any, n: int, n_features: int, mirrored: bool = True) -> Clusters:
+    storage = geometry.storage(n_features)
+    return empty_clusters(
+        n,
+        n_features,
+        scatter=storage.scatter,
+        cached=storage.cached,
+        scan_features=storage.scan_features if mirrored else 0,
+        mirrored=storage.mirrored and mirrored,
     )
 
 
@@ -184,13 +155,14 @@ def _with_order(clusters: Clusters, order: Literal["C", "F"]) -> Clusters:
 
 
 def _with_frame(geometry: Any, clusters: Clusters) -> Clusters:
-    """The clusters with centre, radius and coarse means; unions never leave this frame."""
+    """The clusters with a mirror in the frame of all means, which unions never leave."""
+    mirror = clusters.mirror
     lowest, highest = np.fmin.reduce(clusters.means, axis=1), np.fmax.reduce(clusters.means, axis=1)
-    clusters.centre[:] = 0.5 * lowest + 0.5 * highest
-    farthest = np.maximum(highest - clusters.centre, clusters.centre - lowest).max()
-    clusters.radius[0] = farthest if farthest > 0.0 else 1.0
-    if clusters.coarse.shape[0]:
-        framed: Clusters = geometry.with_coarse(clusters)
+    mirror.centre[:] = 0.5 * lowest + 0.5 * highest
+    farthest = np.maximum(highest - mirror.centre, mirror.centre - lowest).max()
+    mirror.radius = farthest if farthest > 0.0 else 1.0
+    if mirror.values.shape[0]:
+        framed: Clusters = geometry.with_mirror(clusters)
         return framed
     return clusters
 
@@ -243,7 +215,7 @@ def _add_scatter(clusters, means, residuals, weights, labels, start, stop):
         entry = 0
         for k in range(n_features):
             for m in range(k + 1):
-                add_product(clusters.moments, group, entry, weights[row], steps[k], steps[m])
+                add_product(clusters.scatter, group, entry, weights[row], steps[k], steps[m])
                 entry += 1
 
 
@@ -266,7 +238,7 @@ def _assign(geometry, clusters, means, residuals, weights, scratch, labels, star
             clusters.means[k, last] = means[row, k]
             clusters.residuals[k, last] = residuals[min(row, residuals.shape[0] - 1), k]
         if row == start:  # what is cached does not depend on where a point lies
-            clusters.moments[last] = 0.0
+            clusters.scatter[last] = 0.0
             refresh(geometry, clusters, last, scratch)
         best, label = np.inf, 0
         for j in range(last):

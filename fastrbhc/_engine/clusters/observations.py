@@ -6,12 +6,11 @@ point first, which is faster, and exact: a mean of equal rows never passes throu
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._engine.jit import allocating_kernel
 from fastrbhc._engine.math.radix_sort import stable_order
 
 
@@ -54,48 +53,6 @@ def column_ranges(X: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[
         np.array([column.min() for column in X.T]),
         np.array([column.max() for column in X.T]),
     )
-
-
-class Collapsed(NamedTuple):
-    """The distinct points, in an order that depends on their values alone."""
-
-    points: Observations
-    point_of_row: NDArray[np.int64]
-
-
-def collapse(rows: Observations) -> Collapsed:
-    """Collapse rows that repeat; O(n log n).
-
-    The points are ordered by a hash of their values. Ties between dissimilarities are decided by
-    that order, so that the tree does not depend on the order of the rows; and as the hash
-    scatters neighbours, ties on a grid do not turn into one long chain of merges.
-    """
-    n = rows.means.shape[0]
-    order, same = order_by_value(rows)
-    starts = np.flatnonzero(~same)
-    point_of_row = np.empty(n, np.int64)
-    point_of_row[order] = np.cumsum(~same) - 1
-    points = take(rows, order[starts])
-    if starts.size < n:
-        weights = np.ones(n) if rows.weights is None else rows.weights
-        points = points._replace(weights=np.add.reduceat(weights[order], starts))
-    return Collapsed(points, point_of_row)
-
-
-@allocating_kernel
-def rows_by_point(point_of_row: Any, n_points: int) -> Any:
-    """The rows of the first point, then those of the second, and so on, each in their order."""
-    starts = np.zeros(n_points + 1, np.int64)
-    for row in range(point_of_row.size):
-        starts[point_of_row[row] + 1] += 1
-    for point in range(n_points):
-        starts[point + 1] += starts[point]
-    rows = np.empty(point_of_row.size, np.int64)
-    for row in range(point_of_row.size):
-        point = point_of_row[row]
-        rows[starts[point]] = row
-        starts[point] += 1
-    return rows
 
 
 def order_by_value(rows: Observations) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:

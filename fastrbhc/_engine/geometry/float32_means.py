@@ -1,6 +1,6 @@
 """Means in single precision, and what distances between them are worth.
 
-Coarse means are (means − centre) / radius: they lie in [−1, 1], and unions of clusters never leave
+The mirror of a mean is (mean − centre) / radius: it lies in [−1, 1], and unions of clusters never leave
 this frame. Half the memory and twice the lanes: scans look at them first, and at the means
 themselves only where a pair may be near.
 """
@@ -9,77 +9,80 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastrbhc._engine.geometry.contract import ROUNDING, Clusters, merge_exact_means
+from fastrbhc._engine.clusters.record import Clusters, merge_means
+from fastrbhc._engine.geometry.contract import ROUNDING
 from fastrbhc._engine.jit import fused_kernel, kernel
 
 
-def with_centred_coarse(clusters: Clusters) -> Clusters:
-    """The clusters with their coarse means filled in."""
-    for k in range(clusters.coarse.shape[0]):
-        places = (clusters.means[k] - clusters.centre[k]) + clusters.residuals[k]
-        clusters.coarse[k] = places / clusters.radius[0]
+def with_centred_mirror(clusters: Clusters) -> Clusters:
+    """The clusters with their mirror filled in."""
+    mirror = clusters.mirror
+    for k in range(mirror.values.shape[0]):
+        places = (clusters.means[k] - mirror.centre[k]) + clusters.residuals[k]
+        mirror.values[k] = places / mirror.radius
     return clusters
 
 
 @kernel
-def merge_means(clusters, i, j):
-    """Weight, mean, coarse mean and rank of the union into slot i; slot j becomes free."""
-    merge_exact_means(clusters, i, j)
-    per_radius = 1.0 / clusters.radius[0]
-    for k in range(clusters.coarse.shape[0]):
-        place = (clusters.means[k, i] - clusters.centre[k]) + clusters.residuals[k, i]
-        clusters.coarse[k, i] = place * per_radius
+def merge_mirrored_means(clusters, i, j):
+    """Weight, mean, mirrored mean and rank of the union into slot i; slot j becomes free."""
+    merge_means(clusters, i, j)
+    mirror = clusters.mirror
+    per_radius = 1.0 / mirror.radius
+    for k in range(mirror.values.shape[0]):
+        place = (clusters.means[k, i] - mirror.centre[k]) + clusters.residuals[k, i]
+        mirror.values[k, i] = place * per_radius
 
 
 @fused_kernel
-def coarse_distances(clusters, i, start, stop, distances):
+def mirror_distances(clusters, i, start, stop, distances):
     """Single-precision distances from slot i to a run of slots, and what they are worth.
 
     Returns (factor, slack) such that factor·distances[s] − slack ≤ ‖t_s − t_i‖².
 
-    Coarse means lie in [−1, 1], each within 2⁻²⁴ of its true place, so two of them differ from
-    the true difference by a vector of length at most e = 2⁻²³√d. With a the coarse distance,
+    Mirrored means lie in [−1, 1], each within 2⁻²⁴ of its true place, so two of them differ from
+    the true difference by a vector of length at most e = 2⁻²³√d. With a the distance of the mirrored means,
     (a − e)² ≥ (1−θ)a² − (1/θ − 1)e² for every θ in (0, 1). θ also pays for the rounding of the
     sum of d squares, at most (d+2)·2⁻²⁴ of it; e is taken twice as large for its own rounding.
     """
-    size = stop - start
-    n_columns = clusters.coarse.shape[0]
+    size, mirror, values = stop - start, clusters.mirror, clusters.mirror.values
+    n_columns = values.shape[0]
     for s in range(size):
         distances[s] = np.float32(0.0)
     # Four columns at a time, for less traffic on `distances`.
     whole = n_columns - n_columns % 4
     for k in range(0, whole, 4):
-        mean0, mean1 = clusters.coarse[k, i], clusters.coarse[k + 1, i]
-        mean2, mean3 = clusters.coarse[k + 2, i], clusters.coarse[k + 3, i]
-        means0, means1 = clusters.coarse[k, start:stop], clusters.coarse[k + 1, start:stop]
-        means2, means3 = clusters.coarse[k + 2, start:stop], clusters.coarse[k + 3, start:stop]
+        mean0, mean1 = values[k, i], values[k + 1, i]
+        mean2, mean3 = values[k + 2, i], values[k + 3, i]
+        means0, means1 = values[k, start:stop], values[k + 1, start:stop]
+        means2, means3 = values[k + 2, start:stop], values[k + 3, start:stop]
         for s in range(size):
             step0, step1 = means0[s] - mean0, means1[s] - mean1
             step2, step3 = means2[s] - mean2, means3[s] - mean3
             distances[s] += (step0 * step0 + step1 * step1) + (step2 * step2 + step3 * step3)
     for k in range(whole, n_columns):
-        mean = clusters.coarse[k, i]
-        means = clusters.coarse[k, start:stop]
+        mean = values[k, i]
+        means = values[k, start:stop]
         for s in range(size):
             step = means[s] - mean
             distances[s] += step * step
-    square = clusters.radius[0] * clusters.radius[0]
+    square = mirror.radius * mirror.radius
     theta = 1e-3 + n_columns * 2.0**-23
     return (1.0 - theta) * square, 4.0 * n_columns * 2.0**-46 / theta * square
 
 
 @kernel
-def coarse_scale(clusters, half_curvature):
-    """(scale, slack) for `set_limit`: half a cutoff of d on coarse means is the scale times it.
+def mirror_scale(clusters, half_curvature):
+    """(scale, slack) for `set_limit`: half a cutoff of d on mirrored means is the scale times it.
 
-    As `coarse_distances` says, ‖t_s − t_i‖² in units of the radius is at least
-    (1−θ)a² − e²/θ, a being the distance of the coarse means; here θ pays for nothing else. So
+    As `mirror_distances` says, ‖t_s − t_i‖² in units of the radius is at least
+    (1−θ)a² − e²/θ, a being the distance of the mirrored means; here θ pays for nothing else. So
     d ≤ c only if a²/2 ≤ scale·c·(1/n₀ + 1/n₁) + slack, with room for the rounding of d.
     Where squares are near the ends of double precision the scale is NaN, and all pairs pass.
     """
     theta = 1e-4
-    radius = clusters.radius[0]
+    radius = clusters.mirror.radius
     scale = 1.0 / (2.0 * (1.0 - theta) * ROUNDING * half_curvature * radius * radius)
     if not (1e-120 < radius < 1e120 and 1e-280 < scale < 1e280):
         scale = np.nan
-    return scale, clusters.coarse.shape[0] * 2.0**-44 / (theta * (1.0 - theta))
+    return scale, clusters.mirror.values.shape[0] * 2.0**-44 / (theta * (1.0 - theta))

@@ -11,7 +11,7 @@ and what comes back is one bit a pair. That took 0.33 ns a pair with 10 columns 
 loops that a compiler turns into vectors, with sums in memory, 0.5 and 2.0 at their best;
 differences instead of products, tested in double precision, 2.6 and 6.3.
 
-Why no near pair is lost is told in `set_limit` and `fill_tile`.
+Why no near pair is lost is told in `set_limit` and `pack_block`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from numba import types
 from fastrbhc._engine.jit import fused_kernel, instruction, kernel
 
 # Queries and slots that are looked at together.
-FOUR, STRIP = 4, 16
+QUERIES, STRIP = 4, 16
 _LANES = 8
 
 # Slots have weights within these bounds, or are let through.
@@ -34,16 +34,21 @@ _LIGHTEST = 1e-30
 _LEAST = np.float32(1.2e-38)
 
 
-def tile_shape(n_columns: int, n_slots: int) -> tuple[int, int]:
+def packed_block_shape(n_columns: int, n_slots: int) -> tuple[int, int]:
     """Rows: halves of squared lengths, inverse weights, coordinates. A multiple of sixteen slots,
     and one strip more, so that the rows of a strip do not compete for the same place in the cache.
     """
     return n_columns + 2, n_slots + STRIP
 
 
-def aims_shape(n_columns: int, n_queries: int) -> tuple[int, int]:
+def query_block_shape(n_columns: int, n_queries: int) -> tuple[int, int]:
     """Columns: −K, the coordinates with a minus, the limit; then inverse weight and half length."""
     return n_queries, n_columns + 4
+
+
+def bits_shape(n_queries: int, n_slots: int) -> tuple[int, int]:
+    """One word for four queries and sixteen slots."""
+    return n_queries // QUERIES, n_slots // STRIP
 
 
 @kernel
@@ -57,29 +62,30 @@ def rounding(n_columns):
 
 
 @kernel
-def take_aim(coarse, weights, queue, first, last, aims):
+def pack_queries(mirrored, weights, queue, first, last, queries):
     """Copy the queries, and fill up the last four with some that nothing is near to."""
-    n_columns = coarse.shape[0]
+    n_columns = mirrored.shape[0]
     for q in range(last - first):
         i = np.int64(queue[first + q])
         squares = 0.0
         for k in range(n_columns):
-            x = coarse[k, i]
-            aims[q, 1 + k] = -x
+            x = mirrored[k, i]
+            queries[q, 1 + k] = -x
             squares += np.float64(x) * np.float64(x)
         light = weights[i] < _LIGHTEST
-        aims[q, n_columns + 2] = np.inf if light else 1.000001 / weights[i] + _LEAST
-        aims[q, n_columns + 3] = (0.5 - rounding(n_columns)) * squares
-    for q in range(last - first, -(-(last - first) // FOUR) * FOUR):
-        aims[q, :] = 0.0
-        aims[q, n_columns + 1] = np.nan
+        queries[q, n_columns + 2] = np.inf if light else 1.000001 / weights[i] + _LEAST
+        queries[q, n_columns + 3] = (0.5 - rounding(n_columns)) * squares
+    for q in range(last - first, -(-(last - first) // QUERIES) * QUERIES):
+        for k in range(queries.shape[1]):
+            queries[q, k] = 0.0
+        queries[q, n_columns + 1] = np.nan
 
 
 @kernel
-def set_limit(aims, q, half_cutoff, slack):
+def set_limit(queries, q, half_cutoff, slack):
     """The limit of a query: pairs within ‖x − y‖² ≤ 2·half_cutoff·(1/w_x + 1/w_y) + 2·slack pass.
 
-    Let hats denote what is computed, g, K and u = 1/w the exact values. `fill_tile` provides
+    Let hats denote what is computed, g, K and u = 1/w the exact values. `pack_block` provides
     ĥ(1 + γ) + γ·g_y ≤ g_y and û(1 − γ) ≥ u_y, and K̂ ≥ K. The computed sum Â differs from
     ĥ − K̂û − x·y by at most γ·(ĥ + K̂û + Σ|x_k·y_k|), and the last term is at most g_x + g_y. So
 
@@ -90,30 +96,32 @@ def set_limit(aims, q, half_cutoff, slack):
     is far below the slack. If K or the limit has no value in single precision, all pass; Â is NaN
     for free slots only, and NaN is not within any limit.
     """
-    last = aims.shape[1] - 1
+    last = queries.shape[1] - 1
     if half_cutoff < 1e30:
-        limit = (half_cutoff + _LEAST) * aims[q, last - 1] + slack - aims[q, last] * (1.0 - 1e-6)
-        aims[q, 0] = -(np.float32(half_cutoff * 1.000001) + _LEAST)
-        aims[q, last - 2] = limit + 1e-6 * abs(limit)
+        limit = (
+            (half_cutoff + _LEAST) * queries[q, last - 1] + slack - queries[q, last] * (1.0 - 1e-6)
+        )
+        queries[q, 0] = -(np.float32(half_cutoff * 1.000001) + _LEAST)
+        queries[q, last - 2] = limit + 1e-6 * abs(limit)
     else:
-        aims[q, 0] = 0.0
-        aims[q, last - 2] = np.inf
+        queries[q, 0] = 0.0
+        queries[q, last - 2] = np.inf
 
 
 @fused_kernel
-def fill_tile(coarse, weights, start, stop, tile):
+def pack_block(mirrored, weights, start, stop, block):
     """Copy a block of slots, each with its half length rounded down and inverse weight rounded up.
 
     With γ as in `rounding`, the sum of squares is at most (1 + 0.6γ) of the exact one, so
     ĥ = (1 − 3γ)/2 of it keeps the promise ĥ(1 + 0.6γ) + 0.6γ·g ≤ g, as does û = (1 + γ)u.
     A weight that is too small for single precision gets ĥ = −∞, and passes.
     """
-    n_columns, size = coarse.shape[0], stop - start
-    halves, inverses = tile[0], tile[1]
+    n_columns, size = mirrored.shape[0], stop - start
+    halves, inverses = block[0], block[1]
     for s in range(size):
         halves[s] = np.float32(0.0)
     for k in range(n_columns):
-        row, source = tile[2 + k], coarse[k, start:stop]
+        row, source = block[2 + k], mirrored[k, start:stop]
         for s in range(size):
             row[s] = source[s]
             halves[s] += source[s] * source[s]
@@ -128,25 +136,27 @@ def fill_tile(coarse, weights, start, stop, tile):
 
 
 @kernel
-def screen(tile, n_slots, aims, n_queries, bits):
+def screen(block, n_slots, queries, n_queries, bits):
     """bits[four, strip]: sixteen bits, one a slot, for each of four queries, the first lowest."""
     for strip in range((n_slots + STRIP - 1) // STRIP):
-        for four in range((n_queries + FOUR - 1) // FOUR):
-            bits[four, strip] = near(tile, strip * STRIP, aims, four * FOUR)
+        for four in range((n_queries + QUERIES - 1) // QUERIES):
+            bits[four, strip] = near(block, strip * STRIP, queries, four * QUERIES)
 
 
-def near(tile: Any, first: int, aims: Any, query: int) -> int:
+def near(block: Any, first: int, queries: Any, query: int) -> int:
     """The bits of four queries and sixteen slots."""
     with np.errstate(invalid="ignore"):
-        sums = tile[0, first : first + STRIP] + (
-            aims[query : query + FOUR, :-3] @ tile[1:, first : first + STRIP]
+        sums = block[0, first : first + STRIP] + (
+            queries[query : query + QUERIES, :-3] @ block[1:, first : first + STRIP]
         )
-        within = sums <= aims[query : query + FOUR, -3:-2]
+        within = sums <= queries[query : query + QUERIES, -3:-2]
     return int(np.packbits(within.ravel(), bitorder="little").view(np.int64)[0])
 
 
 @instruction(near)
-def _near_in_registers(typing_context: Any, tile: Any, first: Any, aims: Any, query: Any) -> Any:
+def _near_in_registers(
+    typing_context: Any, block: Any, first: Any, queries: Any, query: Any
+) -> Any:
     """Vectors by hand: Numba keeps sums in registers over one loop only, the innermost."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -167,30 +177,30 @@ def _near_in_registers(typing_context: Any, tile: Any, first: Any, aims: Any, qu
             return loaded
 
         def load_strip(row: Any) -> list[Any]:
-            offset = builder.add(left, builder.mul(row, tile_stride))
+            offset = builder.add(left, builder.mul(row, block_stride))
             return [
                 load(slots.data, builder.add(offset, number(4 * _LANES * part)), vector)
                 for part in range(parts)
             ]
 
-        def load_aims(column: Any) -> list[Any]:
+        def load_queries(column: Any) -> list[Any]:
             offset = builder.add(top, builder.mul(column, number(4)))
             spread = []
-            for _ in range(FOUR):
-                value = load(queries.data, offset, single)
+            for _ in range(QUERIES):
+                value = load(packed.data, offset, single)
                 lane = builder.insert_element(nothing, value, ir.Constant(bit32, 0))
                 spread.append(builder.shuffle_vector(lane, nothing, zeros))
-                offset = builder.add(offset, aims_stride)
+                offset = builder.add(offset, queries_stride)
             return spread
 
         nothing = ir.Constant(vector, ir.Undefined)
         zeros = ir.Constant(ir.VectorType(bit32, _LANES), [0] * _LANES)
-        slots, queries = array(0), array(2)
-        tile_stride = builder.extract_value(slots.strides, 0)
-        aims_stride = builder.extract_value(queries.strides, 0)
+        slots, packed = array(0), array(2)
+        block_stride = builder.extract_value(slots.strides, 0)
+        queries_stride = builder.extract_value(packed.strides, 0)
         n_rows = builder.extract_value(slots.shape, 0)
         left = builder.mul(arguments[1], number(4))
-        top = builder.mul(arguments[3], aims_stride)
+        top = builder.mul(arguments[3], queries_stride)
 
         before = builder.block
         loop, after = builder.append_basic_block("columns"), builder.append_basic_block("compare")
@@ -199,9 +209,9 @@ def _near_in_registers(typing_context: Any, tile: Any, first: Any, aims: Any, qu
         builder.position_at_end(loop)
         row = builder.phi(word)
         row.add_incoming(number(1), before)
-        sums = [[builder.phi(vector) for _ in range(parts)] for _ in range(FOUR)]
-        strip, factors = load_strip(row), load_aims(builder.sub(row, number(1)))
-        for four in range(FOUR):
+        sums = [[builder.phi(vector) for _ in range(parts)] for _ in range(QUERIES)]
+        strip, factors = load_strip(row), load_queries(builder.sub(row, number(1)))
+        for four in range(QUERIES):
             for part in range(parts):
                 total = sums[four][part]
                 product = builder.fmul(factors[four], strip[part], flags=("contract",))
@@ -214,7 +224,7 @@ def _near_in_registers(typing_context: Any, tile: Any, first: Any, aims: Any, qu
 
         builder.position_at_end(after)
         bits = number(0)
-        for four, limit in enumerate(load_aims(builder.sub(n_rows, number(1)))):
+        for four, limit in enumerate(load_queries(builder.sub(n_rows, number(1)))):
             for part in range(parts):
                 within = builder.fcmp_ordered("<=", sums[four][part], limit)
                 lanes = builder.zext(builder.bitcast(within, ir.IntType(_LANES)), word)
@@ -222,4 +232,4 @@ def _near_in_registers(typing_context: Any, tile: Any, first: Any, aims: Any, qu
                 bits = builder.or_(bits, builder.shl(lanes, number(place)))
         return bits
 
-    return types.int64(tile, types.int64, aims, types.int64), generate
+    return types.int64(block, types.int64, queries, types.int64), generate

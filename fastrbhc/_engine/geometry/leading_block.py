@@ -6,7 +6,7 @@ loop over the slots that the compiler turns into vector instructions. The points
 principal axes, so that these few columns settle most pairs that the distance of the means had
 left open.
 
-What a cluster shows to these loops is its *outline*, stored by column: the leading Q × Q block of
+What a cluster shows to these loops are its *scan features*, stored by column: the leading Q × Q block of
 its scatter, the log determinant of that block smoothed, over that of the smoothing alone, and a
 bound of the largest eigenvalue of the whole.
 
@@ -20,15 +20,12 @@ off by more than 2eQγ/KEPT < 4e-6 of itself, and the logarithm of all that by l
 from __future__ import annotations
 
 import math
-from typing import Any
-
-import numpy as np
-from numba import types
 
 from fastrbhc._engine.geometry.contract import ROUNDING
-from fastrbhc._engine.geometry.float32_means import coarse_distances
-from fastrbhc._engine.jit import FUSED, fused_kernel, inlined_kernel, instruction, kernel, overload
-from fastrbhc._engine.simd import at_most, load, lowest, spread, store
+from fastrbhc._engine.geometry.float32_means import mirror_distances
+from fastrbhc._engine.jit import fused_kernel, inlined_kernel, kernel
+from fastrbhc._engine.math.fast_log import LOG_OFF, quick_log
+from fastrbhc._engine.simd import at_most, broadcast, load, lowest_set_bit, store
 
 # Leading columns that are looked at; of the pairs left by the distance, 4 settle 59 % on MNIST
 # digits and 89 % on blobs in 10 columns, 6 settle 76 % and 95 %.
@@ -39,11 +36,10 @@ LANES = 64
 
 _KEPT = 1e-8
 _DOUBT = 1e-4
-LOG_OFF = 2e-9  # what quick_log may be off by
 
 
-def outline_size(n_features: int) -> int:
-    """How many numbers an outline has."""
+def n_scan_features(n_features: int) -> int:
+    """How many scan features a cluster has."""
     q = min(n_features, LEADING)
     return q * (q + 1) // 2 + 2
 
@@ -55,57 +51,57 @@ def lanes_size(n_features: int) -> int:
 
 
 @kernel
-def draw_outline(ridge, clusters, i, n_features):
-    """Fill the outline of slot i from its moments and cached values."""
-    outlines = clusters.outlines
-    if outlines.shape[0] == 0:
+def update_scan_features(ridge, clusters, i, n_features):
+    """Fill the scan features of slot i from its scatter and cached values."""
+    features = clusters.scan_features
+    if features.shape[0] == 0:
         return
     q = min(n_features, LEADING)
     size = q * (q + 1) // 2
     for entry in range(size):
-        outlines[entry, i] = clusters.moments[i, entry]
-    outlines[size, i] = clusters.cached[i, q - 1] - q * math.log(ridge)
-    outlines[size + 1, i] = clusters.cached[i, n_features]
+        features[entry, i] = clusters.scatter[i, entry]
+    features[size, i] = clusters.cached[i, q - 1] - q * math.log(ridge)
+    features[size + 1, i] = clusters.cached[i, n_features]
 
 
 @fused_kernel
 def distance_bounds(clusters, i, start, stop, scratch):
     """Bounds from the distance of the means over the largest eigenvalues, to scratch.bounds."""
-    factor, slack = coarse_distances(clusters, i, start, stop, scratch.coarse)
-    bounds, distances = scratch.bounds, scratch.coarse
-    weights, spreads = clusters.weights[start:stop], clusters.outlines[-1, start:stop]
+    factor, slack = mirror_distances(clusters, i, start, stop, scratch.sums)
+    bounds, distances = scratch.bounds, scratch.sums
+    weights, eigenvalues = clusters.weights[start:stop], clusters.scan_features[-1, start:stop]
     w0 = clusters.weights[i]
-    spread0 = w0 * clusters.outlines[-1, i]
+    eigenvalue0 = w0 * clusters.scan_features[-1, i]
     for s in range(stop - start):
         w1 = weights[s]
         distance = distances[s] * factor - slack
         distance = distance if distance > 0.0 else 0.0
         weight = w0 + w1
-        ratio = w0 * w1 * distance / (weight * (spread0 + w1 * spreads[s]))
+        ratio = w0 * w1 * distance / (weight * (eigenvalue0 + w1 * eigenvalues[s]))
         near, far = 2.0 * ratio / (2.0 + ratio), quick_log(1.0 + ratio) - LOG_OFF
         bounds[s] = (0.5 * ROUNDING) * weight * (near if near > far else far)
 
 
 @inlined_kernel
-def tile_bounds(clusters, i, start, n_features, cutoff, scratch):
-    """The same for a tile, from means in full; which of them are at most the cutoff, as bits."""
+def leaf_bounds(clusters, i, start, n_features, cutoff, scratch):
+    """The same for a leaf, from means in full; which of them are at most the cutoff, as bits."""
     means, residuals, bounds, ratios = (
         clusters.means,
         clusters.residuals,
         scratch.bounds,
-        scratch.pulls,
+        scratch.other_bounds,
     )
-    distance = spread(0.0)
+    distance = broadcast(0.0)
     for k in range(n_features):
         leading = load(means, (k, start)) - means[k, i]
         step = leading + (load(residuals, (k, start)) - residuals[k, i])
         distance = distance + step * step
     w0, w1 = clusters.weights[i], load(clusters.weights, (start,))
     weight = w0 + w1
-    spreads = w0 * clusters.cached[i, n_features] + w1 * load(
+    eigenvalues = w0 * clusters.cached[i, n_features] + w1 * load(
         clusters.cached.T, (n_features, start)
     )
-    ratio = w0 * w1 * distance / (weight * spreads)
+    ratio = w0 * w1 * distance / (weight * eigenvalues)
     quick = ROUNDING * weight * ratio / (2.0 + ratio)
     store(bounds, quick)
     near = at_most(quick, cutoff)
@@ -113,7 +109,7 @@ def tile_bounds(clusters, i, start, n_features, cutoff, scratch):
         store(ratios, ratio)
     left = near
     while left:
-        s = lowest(left)
+        s = lowest_set_bit(left)
         left &= left - 1
         log = quick_log(1.0 + ratios[s]) - LOG_OFF
         bounds[s] = max(bounds[s], (0.5 * ROUNDING) * (w0 + clusters.weights[start + s]) * log)
@@ -130,14 +126,14 @@ def leading_bounds(ridge, clusters, i, slots, count, lanes, bounds):
     cost more than the arithmetic. A row k of the factor is in the rows of lanes up to k while it
     is made. No loop has more arrays than three or four, or the compiler gives up on vectors.
     """
-    means, residuals, outlines = clusters.means, clusters.residuals, clusters.outlines
+    means, residuals, features = clusters.means, clusters.residuals, clusters.scan_features
     q = min(means.shape[0], LEADING)
     size = q * (q + 1) // 2
     factor, reciprocals = q, size
     solutions, weights = size + q, size + 2 * q
     inverses, volume, diagonals = weights + 1, weights + 2, weights + 3
     form, others = weights + 4, weights + 5
-    w0, log_det0 = clusters.weights[i], outlines[size, i]
+    w0, log_det0 = clusters.weights[i], features[size, i]
     for first in range(0, count, LANES):
         n = min(LANES, count - first)
         begin = slots[first]
@@ -158,7 +154,7 @@ def leading_bounds(ridge, clusters, i, slots, count, lanes, bounds):
             below = factor + k * (k - 1) // 2
             for m in range(k + 1):
                 entry = k * (k + 1) // 2 + m
-                _take(outlines, entry, outlines[entry, i], slots, first, n, begin, lanes, m)
+                _take(features, entry, features[entry, i], slots, first, n, begin, lanes, m)
                 for c in range(m if m < k else 0):
                     _subtract_product(lanes, m, c, factor + m * (m - 1) // 2 + c, n)
             for s in range(n):
@@ -190,7 +186,7 @@ def leading_bounds(ridge, clusters, i, slots, count, lanes, bounds):
             w1 = lanes[others, s]
             form1 = 1.0 + w0 * w1 / lanes[weights, s] * lanes[form, s]
             lanes[form, s] = quick_log(lanes[volume, s] * form1) - (_DOUBT + LOG_OFF)
-        _take(outlines, size, 0.0, slots, first, n, begin, lanes, 0)
+        _take(features, size, 0.0, slots, first, n, begin, lanes, 0)
         for s in range(n):
             own = w0 * log_det0 + lanes[others, s] * lanes[0, s]
             lanes[form, s] = (0.5 * ROUNDING) * (lanes[weights, s] * lanes[form, s] - own)
@@ -214,52 +210,3 @@ def _take(columns, which, own, slots, first, n, begin, lanes, target):
 def _subtract_product(lanes, target, left, right, n):
     for s in range(n):
         lanes[target, s] -= lanes[left, s] * lanes[right, s]
-
-
-def quick_log(x: float) -> float:
-    """log(x), off by at most 1e-9, for normal x > 0; in kernels without a call, for vectors."""
-    return math.log(x)
-
-
-@overload(quick_log, FUSED)
-def _quick_log(x: Any) -> Any:
-    return _series_log
-
-
-def _series_log(x: float) -> float:
-    # x = 2ᵉ·m with m from ¾ to 3/2, and log m = 2 artanh z with z = (m − 1)/(m + 1), |z| ≤ 1/5.
-    bits = _bits(x) + np.uint64(0x0008000000000000)
-    # The exponent as the low digits of a float, which vectors can convert.
-    exponent = _float((bits >> np.uint64(52)) | np.uint64(0x4330000000000000)) - 4503599627371519.0
-    m = _float(_bits(x) - ((bits & np.uint64(0x7FF0000000000000)) - np.uint64(0x3FF0000000000000)))
-    z = (m - 1.0) / (m + 1.0)
-    y = z * z
-    series = 1.0 / 7.0 + y * (1.0 / 9.0 + y * (1.0 / 11.0))
-    series = 1.0 + y * (1.0 / 3.0 + y * (1.0 / 5.0 + y * series))
-    return exponent * 0.6931471805599453 + 2.0 * z * series
-
-
-def _bits(x: float) -> int:
-    """A float's bits as an integer, in kernels."""
-    raise NotImplementedError
-
-
-def _float(bits: int) -> float:
-    """The float that has these bits, in kernels."""
-    raise NotImplementedError
-
-
-@instruction(_bits)
-def _define_bits(context: Any, x: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], context.get_value_type(types.uint64))
-
-    return types.uint64(types.float64), generate
-
-
-@instruction(_float)
-def _define_float(context: Any, bits: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], context.get_value_type(types.float64))
-
-    return types.float64(types.uint64), generate

@@ -17,36 +17,36 @@ which for a range of s is least at one of its ends, being concave in s.
 
 from __future__ import annotations
 
-from fastrbhc._engine.geometry.contract import ROUNDING, n_columns
-from fastrbhc._engine.geometry.leading_block import LOG_OFF, quick_log
+from fastrbhc._engine.geometry.contract import ROUNDING
 from fastrbhc._engine.jit import kernel
-from fastrbhc._engine.simd import EIGHT
+from fastrbhc._engine.math.fast_log import LOG_OFF, quick_log
+from fastrbhc._engine.simd import LANES
 
 
 @kernel
-def slot_pull(ridge, clusters, a, b, x, cutoff, direction):
+def slot_violation(ridge, clusters, d, a, b, x, cutoff, direction):
     """At most the larger one of d(a∪x, b) and d(b∪x, a), or anything above the cutoff."""
     share = clusters.weights[a] / (clusters.weights[a] + clusters.weights[b])
     place, size = 0.0, 0.0
-    for k in range(n_columns(clusters)):
+    for k in range(d):
         mean_a, mean_b, mean = clusters.means[k, a], clusters.means[k, b], clusters.means[k, x]
         direction[k] = mean - (mean_b + share * (mean_a - mean_b))
         place += direction[k] * mean
         size += abs(direction[k]) * (abs(mean) + abs(mean_a) + abs(mean_b))
-    variance = _variance(ridge, clusters, x, direction, -1.0)
+    variance = _variance(ridge, clusters, d, x, direction, -1.0)
     weight = clusters.weights[x]
-    return _pull(
-        ridge, clusters, a, b, direction, weight, weight, place, place, variance, size, cutoff
+    return _violation(
+        ridge, clusters, d, a, b, direction, weight, weight, place, place, variance, size, cutoff
     )
 
 
 @kernel
-def box_pull(ridge, clusters, a, b, boxes, node, heaviest, cutoff, direction):
+def box_violation(ridge, clusters, d, a, b, boxes, node, heaviest, cutoff, direction):
     """The same for whatever x a box may hold, along the way to the nearest point of the box."""
-    n_features, group, lane = n_columns(clusters), node // EIGHT, node % EIGHT
+    group, lane = node // LANES, node % LANES
     share = clusters.weights[a] / (clusters.weights[a] + clusters.weights[b])
     low, high, size, length = 0.0, 0.0, 0.0, 0.0
-    for k in range(n_features):
+    for k in range(d):
         mean_a, mean_b = clusters.means[k, a], clusters.means[k, b]
         left, right = boxes[group, 2 * k, lane], boxes[group, 2 * k + 1, lane]
         mean = mean_b + share * (mean_a - mean_b)
@@ -58,10 +58,11 @@ def box_pull(ridge, clusters, a, b, boxes, node, heaviest, cutoff, direction):
         size += abs(step) * (abs(mean_a) + abs(mean_b) + max(abs(left), abs(right)))
     if length == 0.0:
         return 0.0
-    lightest = boxes[group, 2 * n_features, lane]
-    return _pull(
+    lightest = boxes[group, 2 * d, lane]
+    return _violation(
         ridge,
         clusters,
+        d,
         a,
         b,
         direction,
@@ -76,30 +77,32 @@ def box_pull(ridge, clusters, a, b, boxes, node, heaviest, cutoff, direction):
 
 
 @kernel
-def _pull(ridge, clusters, a, b, direction, lightest, heaviest, low, high, variance, size, cutoff):
+def _violation(
+    ridge, clusters, d, a, b, direction, lightest, heaviest, low, high, variance, size, cutoff
+):
     """From either side, the places of x along the direction being between low and high."""
     place_a, place_b = 0.0, 0.0
-    for k in range(n_columns(clusters)):
+    for k in range(d):
         place_a += direction[k] * clusters.means[k, a]
         place_b += direction[k] * clusters.means[k, b]
     n_a, n_b, slack = clusters.weights[a], clusters.weights[b], 1e-14 * size
-    bound = _pulled_towards(
-        n_a, place_a, _variance(ridge, clusters, a, direction, -1.0),
-        n_b, place_b, _variance(ridge, clusters, b, direction, 1.0),
+    bound = _towards_bound(
+        n_a, place_a, _variance(ridge, clusters, d, a, direction, -1.0),
+        n_b, place_b, _variance(ridge, clusters, d, b, direction, 1.0),
         lightest, heaviest, low, high, variance, slack, cutoff,
     )  # fmt: skip
     if bound > cutoff:
         return bound
-    other = _pulled_towards(
-        n_b, place_b, _variance(ridge, clusters, b, direction, -1.0),
-        n_a, place_a, _variance(ridge, clusters, a, direction, 1.0),
+    other = _towards_bound(
+        n_b, place_b, _variance(ridge, clusters, d, b, direction, -1.0),
+        n_a, place_a, _variance(ridge, clusters, d, a, direction, 1.0),
         lightest, heaviest, low, high, variance, slack, cutoff,
     )  # fmt: skip
     return max(bound, other)
 
 
 @kernel
-def _pulled_towards(
+def _towards_bound(
     n_a, place_a, variance_a, n_b, place_b, variance_b, lightest, heaviest, low, high, variance,
     slack, cutoff,
 ):  # fmt: skip
@@ -127,16 +130,15 @@ def _pulled_towards(
 
 
 @kernel
-def _variance(ridge, clusters, i, direction, sign):
+def _variance(ridge, clusters, d, i, direction, sign):
     """The variance of slot i along a direction, rounded up or down."""
-    n_features = n_columns(clusters)
     total, length, entry = 0.0, 0.0, 0
-    for k in range(n_features):
+    for k in range(d):
         row = 0.0
         for m in range(k):
-            row += clusters.moments[i, entry + m] * direction[m]
-        total += direction[k] * (2.0 * row + clusters.moments[i, entry + k] * direction[k])
+            row += clusters.scatter[i, entry + m] * direction[m]
+        total += direction[k] * (2.0 * row + clusters.scatter[i, entry + k] * direction[k])
         length += direction[k] * direction[k]
         entry += k + 1
-    rounding = sign * 1e-13 * clusters.cached[i, n_features]
+    rounding = sign * 1e-13 * clusters.cached[i, d]
     return max(total / clusters.weights[i] + rounding * length, 0.0) + ridge * length

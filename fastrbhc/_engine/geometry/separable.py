@@ -12,17 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastrbhc._engine.clusters.record import LEAF_SIZE, Clusters, difference, merge_means
 from fastrbhc._engine.geometry.contract import (
     ROUNDING,
-    TILE,
-    Clusters,
-    Sizes,
-    box_bounds_one_by_one,
-    candidates_by_bounds,
-    difference,
-    merge_exact_means,
-    n_columns,
-    suspects_one_by_one,
+    ScratchShapes,
+    Storage,
+    n_features,
     values_of_near,
 )
 from fastrbhc._engine.geometry.separable_columns import (
@@ -32,25 +27,30 @@ from fastrbhc._engine.geometry.separable_columns import (
     unknown_variance,
     variance_function,
 )
-from fastrbhc._engine.geometry.separable_float32 import HIGH, LOW, coarse_bounds, coarse_candidates
-from fastrbhc._engine.geometry.ward import Quadratic
+from fastrbhc._engine.geometry.separable_float32 import (
+    HIGH,
+    LOW,
+    mirror_bounds,
+    mirror_candidates,
+)
+from fastrbhc._engine.geometry.ward import Ward
 from fastrbhc._engine.jit import inlined_kernel, kernel
 from fastrbhc._engine.simd import (
-    EIGHT,
+    LANES,
     at_most,
+    broadcast,
+    is_vectorizable,
     larger,
     load,
     smaller,
-    spread,
     store,
-    takes_eight,
 )
 
 # Weights of boxes and slots that hold anything are at most this.
 _FINITE = 1.7e308
 
 # Of families that users have declared: whether their variance function takes eight numbers.
-_TAKES_EIGHT: dict[Any, bool] = {}
+_VECTORIZABLE: dict[Any, bool] = {}
 
 
 class Separable(NamedTuple):
@@ -59,13 +59,14 @@ class Separable(NamedTuple):
     family: Any
     scale: float
     offset: float
+    columns: tuple[int, ...] = ()
 
     def dissimilarity(geometry, clusters, i, j, cutoff, scratch):
         family, scale, offset = geometry.family, geometry.scale, geometry.offset
         w0, w1 = clusters.weights[i], clusters.weights[j]
         share0, share1 = w0 / (w0 + w1), w1 / (w0 + w1)
         total = 0.0
-        for k in range(n_columns(clusters)):
+        for k in range(n_features(geometry, clusters)):
             mean0, mean1 = clusters.means[k, i], clusters.means[k, j]
             step = scale * difference(clusters, i, j, k)
             if step == 0.0:  # most columns, where counts are sparse
@@ -82,7 +83,7 @@ class Separable(NamedTuple):
     def curvature(geometry, clusters, i, j, centre, scratch):
         scale = geometry.scale  # inside φ: its square comes out
         total = 0.0
-        for k in range(n_columns(clusters)):
+        for k in range(n_features(geometry, clusters)):
             step = scale * difference(clusters, i, j, k)
             if step != 0.0:  # else nothing, even where φ″ is infinite
                 mean = scale * clusters.means[k, centre] + geometry.offset
@@ -90,63 +91,19 @@ class Separable(NamedTuple):
         return total
 
     def lower_bounds(geometry, clusters, i, start, stop, scratch):
-        if clusters.coarse.shape[0]:
-            coarse_bounds(geometry.family, clusters, i, start, stop, scratch)
-        else:
-            _exact_bounds(geometry, clusters, i, start, stop, scratch)
+        _exact_bounds(geometry, clusters, i, start, stop, scratch)
 
-    def candidates(geometry, clusters, i, start, stop, cutoff, scratch):
-        if clusters.coarse.shape[0]:
-            return coarse_candidates(geometry.family, clusters, i, start, stop, cutoff, scratch)
-        return candidates_by_bounds(geometry, clusters, i, start, stop, cutoff, scratch)
-
-    def aim(geometry, clusters, queue, first, last, scratch):
-        return
-
-    def suspects(geometry, clusters, queue, first, last, start, stop, cutoffs, scratch):
-        return suspects_one_by_one(
-            geometry, clusters, queue, first, last, start, stop, cutoffs, scratch
-        )
-
-    def tile_values(geometry, clusters, i, start, cutoff, scratch):
-        if clusters.coarse.shape[0]:
-            near = _coarse_near(geometry, clusters, i, start, cutoff, scratch)
-        else:
-            near = _near(geometry, clusters, i, start, cutoff, scratch)
+    def leaf_values(geometry, clusters, i, start, cutoff, scratch):
+        near = _near(geometry, clusters, i, start, cutoff, scratch)
         return values_of_near(geometry, clusters, i, start, cutoff, near, scratch)
-
-    def n_extents(geometry):
-        return 0
-
-    def extent(geometry, clusters, i, e):
-        return 0.0
-
-    def box_bound(geometry, clusters, i, boxes, node, cutoff):
-        # d grows with either weight and along every ray from the mean of slot i, column by
-        # column: its minimum over the box is at that mean, clamped into the box.
-        family, scale, offset = geometry.family, geometry.scale, geometry.offset
-        n_features, group, lane = n_columns(clusters), node // EIGHT, node % EIGHT
-        w0, w1 = clusters.weights[i], boxes[group, 2 * n_features, lane]
-        if w1 == np.inf:
-            return np.nan
-        share0, share1 = w0 / (w0 + w1), w1 / (w0 + w1)
-        total = 0.0
-        for k in range(n_features):
-            mean0 = clusters.means[k, i]
-            mean1 = min(max(mean0, boxes[group, 2 * k, lane]), boxes[group, 2 * k + 1, lane])
-            if mean1 != mean0:
-                value0, value1 = scale * mean0 + offset, scale * mean1 + offset
-                step = scale * (mean1 - mean0)
-                total += pair_bound(family, value0, value1, step, share0, share1)
-        return total * ((w0 + w1) * ROUNDING)
 
     def box_bounds(geometry, clusters, i, boxes, group, cutoff, scratch):
         family, scale, offset = geometry.family, geometry.scale, geometry.offset
-        n_features = n_columns(clusters)
-        w0, w1 = clusters.weights[i], load(boxes, (group, 2 * n_features, 0))
+        columns = n_features(geometry, clusters)
+        w0, w1 = clusters.weights[i], load(boxes, (group, 2 * columns, 0))
         share0, share1 = w0 / (w0 + w1), w1 / (w0 + w1)
-        total = spread(0.0)
-        for k in range(n_features):
+        total = broadcast(0.0)
+        for k in range(columns):
             mean0 = clusters.means[k, i]
             mean1 = larger(load(boxes, (group, 2 * k, 0)), mean0)
             mean1 = smaller(mean1, load(boxes, (group, 2 * k + 1, 0)))
@@ -155,104 +112,151 @@ class Separable(NamedTuple):
             total = total + pair_bound(family, value0, value1, step, share0, share1)
         return _store_bounds(total, w0, w1, cutoff, scratch)
 
-    def pull_bounds(geometry, clusters, a, b, start, stop, cutoff, scratch):
-        bounds, others = scratch.bounds, scratch.pulls
-        _pulled_towards(geometry, clusters, a, b, start, stop, scratch, bounds)
+    def violation_bounds(geometry, clusters, a, b, start, stop, cutoff, scratch):
+        bounds, others = scratch.bounds, scratch.other_bounds
+        _towards_bounds(geometry, clusters, a, b, start, stop, scratch, bounds)
         found = np.int64(0)
         for s in range(stop - start):
             found |= np.int64(bounds[s] <= cutoff)
         if found:
-            _pulled_towards(geometry, clusters, b, a, start, stop, scratch, others)
+            _towards_bounds(geometry, clusters, b, a, start, stop, scratch, others)
             for s in range(stop - start):
                 bounds[s] = bounds[s] if bounds[s] > others[s] else others[s]
 
-    def box_pull_bound(geometry, clusters, a, b, boxes, node, heaviest, cutoff, scratch):
-        if boxes[node // EIGHT, 2 * n_columns(clusters), node % EIGHT] == np.inf:
+    def box_violation_bound(geometry, clusters, a, b, boxes, node, heaviest, cutoff, scratch):
+        if boxes[node // LANES, 2 * n_features(geometry, clusters), node % LANES] == np.inf:
             return np.nan
-        bound = _box_pulled_towards(geometry, clusters, a, b, boxes, node, heaviest)
+        bound = _box_towards_bound(geometry, clusters, a, b, boxes, node, heaviest)
         if bound > cutoff:
             return bound
-        return max(bound, _box_pulled_towards(geometry, clusters, b, a, boxes, node, heaviest))
+        return max(bound, _box_towards_bound(geometry, clusters, b, a, boxes, node, heaviest))
 
     def merge(geometry, clusters, i, j, scratch):
-        merge_exact_means(clusters, i, j)
-        for row in range(clusters.coarse.shape[0]):
-            value = geometry.scale * clusters.means[clusters.order[row], i] + geometry.offset
-            clusters.coarse[row, i] = min(max(value, LOW), HIGH)
+        merge_means(clusters, i, j)
+        mirrored, order = clusters.mirror.values, clusters.mirror.order
+        for row in range(mirrored.shape[0]):
+            value = geometry.scale * clusters.means[order[row], i] + geometry.offset
+            mirrored[row, i] = min(max(value, LOW), HIGH)
 
-    def refresh(geometry, clusters, i, scratch):
-        return
-
-    def with_coarse(self, clusters: Clusters) -> Clusters:
-        n_features = clusters.means.shape[0]
-        telling, hidden, relative = np.zeros(n_features), 0.0, 0.0
+    def with_mirror(self, clusters: Clusters) -> Clusters:
+        """The clusters with their mirror, or without one if it would hide what tells them apart."""
+        n_features, mirror = clusters.means.shape[0], clusters.mirror
+        information, hidden, relative = np.zeros(n_features), 0.0, 0.0
         for k in range(n_features):
             values = self._values(clusters, k)
-            coarse = np.clip(values, LOW, HIGH)
-            telling[k] = self._telling(coarse)
-            hidden += self._telling(values) - telling[k]
-            lowest, highest = np.fmin.reduce(coarse), np.fmax.reduce(coarse)
+            clipped = np.clip(values, LOW, HIGH)
+            information[k] = self._column_information(clipped)
+            hidden += self._column_information(values) - information[k]
+            lowest, highest = np.fmin.reduce(clipped), np.fmax.reduce(clipped)
             relative += max(
                 lowest**2 / variance_function(self.family, lowest),
                 highest**2 / variance_function(self.family, highest),
             )
-        if not hidden <= telling.sum():  # most of what tells points apart is out of range
-            return clusters._replace(coarse=clusters.coarse[:0])
-        clusters.order[:] = np.argsort(-telling, kind="stable")
-        for row, k in enumerate(clusters.order):
-            clusters.coarse[row] = np.clip(self._values(clusters, k), LOW, HIGH)
-        clusters.slack[0] = 2.0**-43 * relative
+        if not hidden <= information.sum():  # most of what tells points apart is out of range
+            return clusters._replace(mirror=mirror._replace(values=mirror.values[:0]))
+        mirror.order[:] = np.argsort(-information, kind="stable")
+        for row, k in enumerate(mirror.order):
+            mirror.values[row] = np.clip(self._values(clusters, k), LOW, HIGH)
+        mirror.slack = 2.0**-43 * relative
         return clusters
 
     def _values(self, clusters: Clusters, k: int) -> NDArray[np.float64]:
         return self.scale * clusters.means[k] + self.offset
 
-    def _telling(self, values: NDArray[np.float64]) -> float:
+    def _column_information(self, values: NDArray[np.float64]) -> float:
         """How much a column adds to d, on the average."""
         mean = np.nanmean(values)
         return (
             float(np.nanvar(values) / variance_function(self.family, mean)) if mean > 0.0 else 0.0
         )
 
-    def sizes(self, n_features: int) -> Sizes:
-        coarse = type(self.family).variance_function is not unknown_variance
-        return Sizes(coarse=coarse, by_cluster=coarse)
+    def for_clusters(self, clusters: Clusters) -> Separable:
+        """The geometry that makes use of what these clusters have."""
+        return MirroredSeparable(*self) if clusters.mirror.values.shape[0] else self
+
+    def storage(self, n_features: int) -> Storage:
+        mirrored = type(self.family).variance_function is not unknown_variance
+        return Storage(mirrored=mirrored, by_cluster=mirrored)
+
+    def scratch_shapes(self, n_features: int) -> ScratchShapes:
+        return ScratchShapes()
 
 
 class SeparableOneByOne(Separable):
     """The same for families whose bounds are not for eight numbers at a time."""
 
-    def tile_values(geometry, clusters, i, start, cutoff, scratch):
-        if clusters.coarse.shape[0]:
-            near = _coarse_near(geometry, clusters, i, start, cutoff, scratch)
-        else:
-            _exact_bounds(geometry, clusters, i, start, start + TILE, scratch)
-            near = at_most(load(scratch.bounds, (0,)), cutoff)
+    def leaf_values(geometry, clusters, i, start, cutoff, scratch):
+        _exact_bounds(geometry, clusters, i, start, start + LEAF_SIZE, scratch)
+        near = at_most(load(scratch.bounds, (0,)), cutoff)
         return values_of_near(geometry, clusters, i, start, cutoff, near, scratch)
 
     def box_bounds(geometry, clusters, i, boxes, group, cutoff, scratch):
-        return box_bounds_one_by_one(geometry, clusters, i, boxes, group, cutoff, scratch)
+        for s in range(LANES):
+            scratch.bounds[s] = _box_bound(geometry, clusters, i, boxes, LANES * group + s)
+        return at_most(load(scratch.bounds, (0,)), cutoff)
 
 
-def separable_geometry(family: Any, n_features: int) -> Quadratic | Separable:
+class MirroredSeparable(Separable):
+    """The same for scans of clusters that have a mirror."""
+
+    def lower_bounds(geometry, clusters, i, start, stop, scratch):
+        mirror_bounds(geometry.family, clusters, i, start, stop, scratch)
+
+    def candidate_slots(geometry, clusters, i, start, stop, cutoff, scratch):
+        return mirror_candidates(geometry.family, clusters, i, start, stop, cutoff, scratch)
+
+    def leaf_values(geometry, clusters, i, start, cutoff, scratch):
+        near = 0
+        stop = start + LEAF_SIZE
+        count = mirror_candidates(geometry.family, clusters, i, start, stop, cutoff, scratch)
+        for c in range(count):
+            near |= 1 << (scratch.slots[c] - start)
+        return values_of_near(geometry, clusters, i, start, cutoff, near, scratch)
+
+
+def separable_geometry(family: Any, n_features: int) -> Ward | Separable:
     """The geometry that every separable family gets."""
     scale, offset = family.smoothing_map(n_features)
     if family.quadratic:
         # φ″/2 is the divergence of a unit step, wherever it starts.
-        return Quadratic(divergence(family, 1.0, 0.0, 1.0) * scale * scale)
-    kind = Separable if _variance_takes_eight(family) else SeparableOneByOne
+        return Ward(divergence(family, 1.0, 0.0, 1.0) * scale * scale)
+    kind = Separable if _variance_is_vectorizable(family) else SeparableOneByOne
     return kind(family, float(scale), float(offset))
 
 
-def _variance_takes_eight(family: Any) -> bool:
+def _variance_is_vectorizable(family: Any) -> bool:
     cls: Any = type(family)
     if cls.variance_function is unknown_variance:
         return False
     if cls.__module__.startswith("fastrbhc.families."):
         return True  # to ask takes a tenth of a second
-    if cls not in _TAKES_EIGHT:
-        _TAKES_EIGHT[cls] = takes_eight(cls.variance_function, family)
-    return _TAKES_EIGHT[cls]
+    if cls not in _VECTORIZABLE:
+        _VECTORIZABLE[cls] = is_vectorizable(cls.variance_function, family)
+    return _VECTORIZABLE[cls]
+
+
+@kernel
+def _box_bound(geometry, clusters, i, boxes, node):
+    """Lower bound of d from slot i to whatever one box holds.
+
+    d grows with either weight and along every ray from the mean of slot i, column by column: its
+    minimum over the box is at that mean, clamped into the box.
+    """
+    family, scale, offset = geometry.family, geometry.scale, geometry.offset
+    columns, group, lane = n_features(geometry, clusters), node // LANES, node % LANES
+    w0, w1 = clusters.weights[i], boxes[group, 2 * columns, lane]
+    if w1 == np.inf:
+        return np.nan
+    share0, share1 = w0 / (w0 + w1), w1 / (w0 + w1)
+    total = 0.0
+    for k in range(columns):
+        mean0 = clusters.means[k, i]
+        mean1 = min(max(mean0, boxes[group, 2 * k, lane]), boxes[group, 2 * k + 1, lane])
+        if mean1 != mean0:
+            value0, value1 = scale * mean0 + offset, scale * mean1 + offset
+            step = scale * (mean1 - mean0)
+            total += pair_bound(family, value0, value1, step, share0, share1)
+    return total * ((w0 + w1) * ROUNDING)
 
 
 @inlined_kernel
@@ -262,23 +266,13 @@ def _near(geometry, clusters, i, start, cutoff, scratch):
     means, residuals = clusters.means, clusters.residuals
     w0, w1 = clusters.weights[i], load(clusters.weights, (start,))
     share0, share1 = w0 / (w0 + w1), w1 / (w0 + w1)
-    total = spread(0.0)
-    for k in range(n_columns(clusters)):
+    total = broadcast(0.0)
+    for k in range(n_features(geometry, clusters)):
         mean0, mean1 = means[k, i], load(means, (k, start))
         step = scale * ((mean1 - mean0) + (load(residuals, (k, start)) - residuals[k, i]))
         value0, value1 = scale * mean0 + offset, scale * mean1 + offset
         total = total + pair_bound(family, value0, value1, step, share0, share1)
     return _store_bounds(total, w0, w1, cutoff, scratch)
-
-
-@kernel
-def _coarse_near(geometry, clusters, i, start, cutoff, scratch):
-    """The same from coarse means."""
-    near = 0
-    count = coarse_candidates(geometry.family, clusters, i, start, start + TILE, cutoff, scratch)
-    for c in range(count):
-        near |= 1 << (scratch.slots[c] - start)
-    return near
 
 
 @inlined_kernel
@@ -301,7 +295,7 @@ def _exact_bounds(geometry, clusters, i, start, stop, scratch):
         bounds[s] = 0.0
         shares[s] = weight / (weight + weights[s])
         others[s] = weights[s] / (weight + weights[s])
-    for k in range(n_columns(clusters)):
+    for k in range(n_features(geometry, clusters)):
         mean0, rest0 = clusters.means[k, i], clusters.residuals[k, i]
         means, rests = clusters.means[k, start:stop], clusters.residuals[k, start:stop]
         value0 = scale * mean0 + offset
@@ -314,7 +308,7 @@ def _exact_bounds(geometry, clusters, i, start, stop, scratch):
 
 
 @kernel
-def _pulled_towards(geometry, clusters, a, b, start, stop, scratch, bounds):
+def _towards_bounds(geometry, clusters, a, b, start, stop, scratch, bounds):
     """Lower bounds of d(a∪x, b) for the slots x of a run."""
     family, scale, offset = geometry.family, geometry.scale, geometry.offset
     shares, others = scratch.shares[0], scratch.shares[1]
@@ -323,20 +317,22 @@ def _pulled_towards(geometry, clusters, a, b, start, stop, scratch, bounds):
         bounds[s] = 0.0
         shares[s] = weights[s] / (n_a + weights[s])  # of x in a∪x
         others[s] = n_b / (n_a + weights[s] + n_b)  # of b in all three
-    for k in range(n_columns(clusters)):
+    for k in range(n_features(geometry, clusters)):
         mean_a, mean_b = clusters.means[k, a], clusters.means[k, b]
         value_b, means = scale * mean_b + offset, clusters.means[k, start:stop]
         for s in range(stop - start):
             mean = mean_a + shares[s] * (means[s] - mean_a)
             value = scale * mean + offset
-            step = _surely(scale * (mean_b - mean), scale * (abs(mean_a) + abs(means[s])), value_b)
+            step = _shrink_by_rounding(
+                scale * (mean_b - mean), scale * (abs(mean_a) + abs(means[s])), value_b
+            )
             bounds[s] += pair_bound(family, value, value_b, step, 1.0 - others[s], others[s])
     for s in range(stop - start):
         bounds[s] *= (n_a + weights[s] + n_b) * ROUNDING
 
 
 @kernel
-def _box_pulled_towards(geometry, clusters, a, b, boxes, node, heaviest):
+def _box_towards_bound(geometry, clusters, a, b, boxes, node, heaviest):
     """Lower bound of d(a∪x, b) for whatever x a box may hold.
 
     The mean of a∪x is that of a, moved a share of its way to the mean of x; the share is that of
@@ -344,13 +340,13 @@ def _box_pulled_towards(geometry, clusters, a, b, boxes, node, heaviest):
     d is smallest at the mean of b clamped into it, with the least weight that a∪x may have.
     """
     family, scale, offset = geometry.family, geometry.scale, geometry.offset
-    n_features, group, lane = n_columns(clusters), node // EIGHT, node % EIGHT
+    columns, group, lane = n_features(geometry, clusters), node // LANES, node % LANES
     n_a, n_b = clusters.weights[a], clusters.weights[b]
-    lightest = boxes[group, 2 * n_features, lane]
+    lightest = boxes[group, 2 * columns, lane]
     least, most = lightest / (n_a + lightest), heaviest / (n_a + heaviest)
     weight = n_a + lightest + n_b
     share_b, total = n_b / weight, 0.0
-    for k in range(n_features):
+    for k in range(columns):
         mean_a, mean_b = clusters.means[k, a], clusters.means[k, b]
         lowest, highest = boxes[group, 2 * k, lane], boxes[group, 2 * k + 1, lane]
         low, high = lowest - mean_a, highest - mean_a
@@ -359,12 +355,12 @@ def _box_pulled_towards(geometry, clusters, a, b, boxes, node, heaviest):
         mean = min(max(mean_b, low), high)
         size = abs(mean_a) + max(abs(lowest), abs(highest))
         value, value_b = scale * mean + offset, scale * mean_b + offset
-        step = _surely(scale * (mean_b - mean), scale * size, value_b)
+        step = _shrink_by_rounding(scale * (mean_b - mean), scale * size, value_b)
         total += pair_bound(family, value, value_b, step, 1.0 - share_b, share_b)
     return total * weight * ROUNDING
 
 
 @kernel
-def _surely(step, size, value):
+def _shrink_by_rounding(step, size, value):
     """A step that rounding has not made longer, from the size of what it is a difference of."""
     return math.copysign(max(abs(step) - 2e-15 * (size + abs(value)), 0.0), step)

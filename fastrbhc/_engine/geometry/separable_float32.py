@@ -1,6 +1,6 @@
 """Bounds of separable families in single precision, for scans of many columns.
 
-Scans look at coarse values first, the smoothed means between `LOW` and `HIGH`. To move both values
+Scans look at mirrored values first, the smoothed means between `LOW` and `HIGH`. To move both values
 into an interval brings them nearer along the line on which they lie, and d grows along every ray,
 so this never raises d. The columns that tell points apart best come first, and a block of slots
 is given up when all its sums are past what the cutoff allows.
@@ -14,7 +14,7 @@ from fastrbhc._engine.geometry.contract import ROUNDING
 from fastrbhc._engine.geometry.separable_columns import variance_function
 from fastrbhc._engine.jit import fused_kernel, kernel
 
-# Coarse values lie between these, so that products of six of them keep all their digits.
+# Mirrored values lie between these, so that products of six of them keep all their digits.
 LOW, HIGH = 2.0**-20, 2.0**30
 
 # Slots and columns that are looked at together, before it is asked whether any slot is left.
@@ -26,14 +26,16 @@ _THIRD = np.float32(1.0 / 3.0)
 
 
 @kernel
-def coarse_bounds(family, clusters, i, start, stop, scratch):
-    """The lower bounds from the coarse means."""
-    size, n_features = stop - start, clusters.coarse.shape[0]
-    bounds, sums = scratch.bounds, scratch.coarse
-    shares, others = scratch.coarse_shares[0], scratch.coarse_shares[1]
-    factor, slack = _worth(clusters)
+def mirror_bounds(family, clusters, i, start, stop, scratch):
+    """The lower bounds from the mirrored means."""
+    size, n_features = stop - start, clusters.mirror.values.shape[0]
+    bounds, sums = scratch.bounds, scratch.sums
+    shares, others = scratch.float32_shares[0], scratch.float32_shares[1]
+    factor, slack = _error_bound(clusters)
     _begin(clusters.weights[i], clusters.weights[start:stop], shares, others, sums)
-    _add_terms(family, clusters.coarse, i, start, 0, size, 0, n_features, shares, others, sums)
+    _add_terms(
+        family, clusters.mirror.values, i, start, 0, size, 0, n_features, shares, others, sums
+    )
     weight, weights = clusters.weights[i], clusters.weights[start:stop]
     for s in range(size):
         harmonic = weight * weights[s] / (weight + weights[s])
@@ -41,12 +43,12 @@ def coarse_bounds(family, clusters, i, start, stop, scratch):
 
 
 @kernel
-def coarse_candidates(family, clusters, i, start, stop, cutoff, scratch):
-    """The slots whose bounds from coarse means are at most the cutoff."""
-    n_features = clusters.coarse.shape[0]
-    sums, limits = scratch.coarse, scratch.coarse_shares[2]
-    shares, others = scratch.coarse_shares[0], scratch.coarse_shares[1]
-    factor, slack = _worth(clusters)
+def mirror_candidates(family, clusters, i, start, stop, cutoff, scratch):
+    """The slots whose bounds from mirrored means are at most the cutoff."""
+    n_features = clusters.mirror.values.shape[0]
+    sums, limits = scratch.sums, scratch.float32_shares[2]
+    shares, others = scratch.float32_shares[0], scratch.float32_shares[1]
+    factor, slack = _error_bound(clusters)
     weight, weights = clusters.weights[i], clusters.weights[start:stop]
     _begin(weight, weights, shares, others, sums)
     for s in range(stop - start):
@@ -61,7 +63,7 @@ def coarse_candidates(family, clusters, i, start, stop, cutoff, scratch):
             end = min(column + _CHUNK, n_features)
             _add_terms(
                 family,
-                clusters.coarse,
+                clusters.mirror.values,
                 i,
                 start,
                 first,
@@ -100,22 +102,22 @@ def _begin(weight, weights, shares, others, sums):
 
 
 @kernel
-def _worth(clusters):
+def _error_bound(clusters):
     """(factor, slack) such that (factor·sum − slack)·n₀n₁/n is at most d.
 
-    Coarse values are within 2⁻²⁴ of themselves, so the coarse step is within e = 2⁻²⁴(y₀ + y₁) of
+    Mirrored values are within 2⁻²⁴ of themselves, so the mirrored step is within e = 2⁻²⁴(y₀ + y₁) of
     the true one, and a² ≥ (1−θ)ã² − e²/θ for every θ in (0, 1). If one value is more than twice the
     other, e is within 2⁻²² of the step: θ pays. If not, c₀ and c₁ are at least (y₀ + y₁)/3, and
     e²/V(c) ≤ 9·2⁻⁴⁸·c²/V(c), where c²/V(c) is largest at an end of the column's range. The sum of
     those over the columns is the slack; it is taken threefold, for V that rounding made
     smaller. θ also pays for the rounding of V, by 2⁻²⁰ at most, and of the sum of d terms.
     """
-    theta = 1e-3 + clusters.coarse.shape[0] * 2.0**-23
-    return 0.75 * (1.0 - theta) * ROUNDING, clusters.slack[0] / theta
+    theta = 1e-3 + clusters.mirror.values.shape[0] * 2.0**-23
+    return 0.75 * (1.0 - theta) * ROUNDING, clusters.mirror.slack / theta
 
 
 @fused_kernel
-def _add_terms(family, coarse, i, start, first, last, column, end, shares, others, sums):
+def _add_terms(family, mirrored, i, start, first, last, column, end, shares, others, sums):
     """Add the terms of some columns to the sums of the slots from start + first on."""
     size = last - first
     u, v, total = shares[first:last], others[first:last], sums[first:last]
@@ -124,13 +126,13 @@ def _add_terms(family, coarse, i, start, first, last, column, end, shares, other
     # Four columns at a time, for less traffic on the sums.
     for k in range(column, whole, 4):
         value0, value1, value2, value3 = (
-            coarse[k, i],
-            coarse[k + 1, i],
-            coarse[k + 2, i],
-            coarse[k + 3, i],
+            mirrored[k, i],
+            mirrored[k + 1, i],
+            mirrored[k + 2, i],
+            mirrored[k + 3, i],
         )
-        values0, values1 = coarse[k, left:right], coarse[k + 1, left:right]
-        values2, values3 = coarse[k + 2, left:right], coarse[k + 3, left:right]
+        values0, values1 = mirrored[k, left:right], mirrored[k + 1, left:right]
+        values2, values3 = mirrored[k + 2, left:right], mirrored[k + 3, left:right]
         for s in range(size):
             term0 = _term(family, value0, values0[s], u[s], v[s])
             term1 = _term(family, value1, values1[s], u[s], v[s])
@@ -138,7 +140,7 @@ def _add_terms(family, coarse, i, start, first, last, column, end, shares, other
             term3 = _term(family, value3, values3[s], u[s], v[s])
             total[s] += (term0 + term1) + (term2 + term3)
     for k in range(whole, end):
-        value, values = coarse[k, i], coarse[k, left:right]
+        value, values = mirrored[k, i], mirrored[k, left:right]
         for s in range(size):
             total[s] += _term(family, value, values[s], u[s], v[s])
 

@@ -1,7 +1,7 @@
 """Row by row Cholesky factors of scatter matrices, in floats or in double-double.
 
 The matrix is S_i + S_j + ridge·I (or S_i + ridge·I for j = −1), S being the scatter of a cluster:
-rows of the lower triangle in clusters.moments, leading digits first, then as many further digits.
+rows of the lower triangle in clusters.scatter, leading digits first, then as many further digits.
 
 A cluster of few rows is flat in some directions, and there only the ridge is left after all that
 was large has cancelled. In floats the result has lost a digit for each factor of ten in between;
@@ -28,31 +28,31 @@ CANCELLED = 1e-4
 
 
 @kernel
-def add_product(moments, i, entry, weight, step0, step1):
+def add_product(scatter, i, entry, weight, step0, step1):
     """Add weight·step0·step1 to one entry of the scatter of slot i."""
-    half = moments.shape[1] // 2
+    half = scatter.shape[1] // 2
     product, error = two_product(step0, step1)
     term, rest = multiply(weight, product, error)
-    moments[i, entry], moments[i, half + entry] = add(
-        moments[i, entry], moments[i, half + entry], term, rest
+    scatter[i, entry], scatter[i, half + entry] = add(
+        scatter[i, entry], scatter[i, half + entry], term, rest
     )
 
 
 @kernel
-def add_scatter(moments, i, j):
+def add_scatter(scatter, i, j):
     """Add the scatter of slot j to that of slot i."""
-    half = moments.shape[1] // 2
+    half = scatter.shape[1] // 2
     for entry in range(half):
-        moments[i, entry], moments[i, half + entry] = add(
-            moments[i, entry],
-            moments[i, half + entry],
-            moments[j, entry],
-            moments[j, half + entry],
+        scatter[i, entry], scatter[i, half + entry] = add(
+            scatter[i, entry],
+            scatter[i, half + entry],
+            scatter[j, entry],
+            scatter[j, half + entry],
         )
 
 
 @kernel
-def factor_rows(moments, i, j, n_features, first, ridge, work):
+def factor_rows(scatter, i, j, n_features, first, ridge, work):
     """The next PANEL rows of the factor, from row ``first`` on; False if floats will not do.
 
     The rows go through the columns before them side by side, which hides that each sum has to
@@ -64,8 +64,8 @@ def factor_rows(moments, i, j, n_features, first, ridge, work):
     start0, start1 = first * (first + 1) // 2, row1 * (row1 + 1) // 2
     start2, start3 = row2 * (row2 + 1) // 2, row3 * (row3 + 1) // 2
     for m in range(first):
-        total0, total1 = _sum(moments, i, j, start0 + m), _sum(moments, i, j, start1 + m)
-        total2, total3 = _sum(moments, i, j, start2 + m), _sum(moments, i, j, start3 + m)
+        total0, total1 = _sum(scatter, i, j, start0 + m), _sum(scatter, i, j, start1 + m)
+        total2, total3 = _sum(scatter, i, j, start2 + m), _sum(scatter, i, j, start3 + m)
         for column in range(m):
             entry = work[m, column]
             total0 -= entry * panel[column, 0]
@@ -92,7 +92,7 @@ def factor_rows(moments, i, j, n_features, first, ridge, work):
         if k > first + 2:
             work[k, row3] = total3
         for m in range(first, k + 1):
-            diagonal = _sum(moments, i, j, k * (k + 1) // 2 + m)
+            diagonal = _sum(scatter, i, j, k * (k + 1) // 2 + m)
             if m == k:
                 diagonal += ridge
             total = diagonal - work[k, m]
@@ -110,27 +110,27 @@ def factor_rows(moments, i, j, n_features, first, ridge, work):
 
 
 @kernel
-def _sum(moments, i, j, entry):
+def _sum(scatter, i, j, entry):
     """An entry of the scatter of slot i, or of slots i and j together."""
-    return moments[i, entry] + moments[j, entry] if j >= 0 else moments[i, entry]
+    return scatter[i, entry] + scatter[j, entry] if j >= 0 else scatter[i, entry]
 
 
 @kernel
-def factor_rows_precisely(moments, i, j, n_features, first, ridge, factor):
+def factor_rows_precisely(scatter, i, j, n_features, first, ridge, factor):
     """The same in double-double; the further digits are in the second half of the rows."""
     for k in range(first, min(first + PANEL, n_features)):
-        _factor_row(moments, i, j, n_features, k, ridge, factor)
+        _factor_row(scatter, i, j, n_features, k, ridge, factor)
 
 
 @kernel
-def _factor_row(moments, i, j, low, k, ridge, factor):
-    half = moments.shape[1] // 2
+def _factor_row(scatter, i, j, low, k, ridge, factor):
+    half = scatter.shape[1] // 2
     first = k * (k + 1) // 2
     total, rest = 0.0, 0.0
     for m in range(k + 1):
-        total, rest = moments[i, first + m], moments[i, half + first + m]
+        total, rest = scatter[i, first + m], scatter[i, half + first + m]
         if j >= 0:
-            total, rest = add(total, rest, moments[j, first + m], moments[j, half + first + m])
+            total, rest = add(total, rest, scatter[j, first + m], scatter[j, half + first + m])
         if m == k:
             total, rest = add(total, rest, ridge, 0.0)
         for column in range(m):

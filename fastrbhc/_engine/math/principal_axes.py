@@ -30,10 +30,10 @@ _SWEEPS = 12
 _FEW_POINTS = 100
 
 
-def turned(geometry: Any, points: Observations) -> Observations:
+def rotate_to_principal_axes(geometry: Any, points: Observations) -> Observations:
     """The points along their principal axes, if the geometry gains by it."""
     n, n_features = points.means.shape
-    wanted = geometry.sizes(n_features).principal and n >= _FEW_POINTS
+    wanted = geometry.storage(n_features).principal and n >= _FEW_POINTS
     return along_principal_axes(points) if wanted else points
 
 

@@ -6,137 +6,97 @@ slots before, and of each two clusters only the younger one looks at the other.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
+from fastrbhc._engine.clusters.record import Clusters, gather
+from fastrbhc._engine.clusters.scratch import BLOCK, GROUP
 from fastrbhc._engine.geometry.contract import (
-    BLOCK,
-    GROUP,
-    Clusters,
-    aim,
-    candidates,
+    candidate_pairs,
+    candidate_slots,
     dissimilarity,
     lower_bounds,
-    pull_bounds,
-    suspects,
+    prepare_queries,
+    violation_bounds,
 )
 from fastrbhc._engine.jit import kernel
-from fastrbhc._engine.neighbors.contract import comes_before
-from fastrbhc._engine.neighbors.kd_order import gather
+from fastrbhc._engine.neighbors.contract import hint_of
+from fastrbhc._engine.neighbors.ordering import comes_before
+from fastrbhc._engine.records import record
 from fastrbhc._engine.threads import Threads
 
 
-class Brute(NamedTuple):
-    """Every query scans all slots; there is nothing to store but how many there are."""
+@record
+class Brute:
+    """Every query scans all slots; there is nothing to store."""
 
-    size: NDArray[np.int64]  # (1,), slots in use
+    # Copying the clusters is little beside a round of queries. Time with a half and with three
+    # quarters over that with 0.9: 1.18 and 1.06 (20,000 × 10), 1.22 and 1.10 (20,000 × 50).
+    rebuild_below: float = 0.9
+    unions_in_new_slots: bool = True
+    n_parts: int = 0
+
+    def rebuild(self, clusters: Clusters, threads: Threads) -> NDArray[np.int64]:
+        slots = np.flatnonzero(~np.isnan(clusters.weights[: clusters.n_slots]))
+        gather(clusters, slots, threads)
+        return slots
 
     def nearest(index, geometry, clusters, i, hint, cutoff, scratch):
-        size = index.size[0]
+        size = clusters.n_slots
         best, slot = _begin(geometry, clusters, i, hint, size, cutoff, scratch)
         for start in range(0, size, BLOCK):
             stop = min(start + BLOCK, size)
             best, slot = _nearest_in(geometry, clusters, i, start, stop, best, slot, scratch)
         return best, slot
 
-    def nearest_and_undercut(index, geometry, clusters, i, cutoff, links, hits, values, scratch):
-        bounds = scratch.bounds
-        rank = clusters.ranks[i]
-        best, best_slot, best_rank = cutoff, -1, -1
-        count = 0
-        for start in range(0, index.size[0], BLOCK):
-            stop = min(start + BLOCK, index.size[0])
-            lower_bounds(geometry, clusters, i, start, stop, scratch)
-            for j in range(start, stop):
-                limit = max(best, links.values[j])
-                if bounds[j - start] <= limit and j != i:
-                    value = dissimilarity(geometry, clusters, i, j, limit, scratch)
-                    if comes_before(value, clusters.ranks[j], best, best_rank):
-                        best, best_slot, best_rank = value, j, clusters.ranks[j]
-                    if comes_before(value, rank, links.values[j], links.ranks[j]):
-                        hits[count], values[count] = j, value
-                        count += 1
-        return best, best_slot, count
-
-    def find(index, geometry, clusters, queue, start, stop, older, cutoff, values, slots, scratch):
+    def find(index, geometry, clusters, queries, first, last, scratch):
         # A group of queries goes through the blocks together, so that a block comes from memory
         # once for all of them.
-        size, group = index.size[0], scratch.group
-        for first in range(start, stop, GROUP):
-            count = _take_group(queue, first, min(first + GROUP, stop), group)
+        values, slots, older = queries.values, queries.neighbors, queries.older
+        size, group, pairs = clusters.n_slots, scratch.group, scratch.pairs
+        for begin in range(first, last, GROUP):
+            count = _take_group(queries.queue, begin, min(begin + GROUP, last), group)
             for q in range(count):
                 i = group[q]
-                hint, end = -2 - np.int64(slots[i]), i if older else size
-                values[i], slots[i] = _begin(geometry, clusters, i, hint, end, cutoff, scratch)
-            aim(geometry, clusters, group, 0, count, scratch)
+                hint, end = hint_of(np.int64(slots[i])), i if older else size
+                values[i], slots[i] = _begin(
+                    geometry, clusters, i, hint, end, queries.cutoff, scratch
+                )
+            prepare_queries(geometry, clusters, group, 0, count, scratch)
             for left in range(0, group[0] if older else size, BLOCK):
                 right = min(left + BLOCK, size)
                 while older and group[count - 1] <= left:
                     count -= 1
-                found = suspects(geometry, clusters, group, 0, count, left, right, values, scratch)
+                found = candidate_pairs(
+                    geometry, clusters, group, 0, count, left, right, values, scratch
+                )
                 for f in range(found):
-                    i = group[scratch.suspects[f] // BLOCK]
-                    if not scratch.suspect_bounds[f] <= values[i]:
+                    i = group[pairs[f] // BLOCK]
+                    if not scratch.pair_bounds[f] <= values[i]:
                         continue
-                    j = left + scratch.suspects[f] % BLOCK
+                    j = left + pairs[f] % BLOCK
                     if j != i and j != slots[i] and not (older and j > i):
                         values[i], slots[i] = _closer(
                             geometry, clusters, i, j, values[i], slots[i], scratch
                         )
 
-    def pulled(index, geometry, clusters, a, b, height, part, parts, scratch):
-        size, count = index.size[0], 0
+    def possible_violations(index, geometry, clusters, a, b, height, part, parts, scratch):
+        size, count = clusters.n_slots, 0
         for start in range(part * BLOCK, size, parts * BLOCK):
             stop = min(start + BLOCK, size)
-            pull_bounds(geometry, clusters, a, b, start, stop, height, scratch)
+            violation_bounds(geometry, clusters, a, b, start, stop, height, scratch)
             for s in range(stop - start):
                 if scratch.bounds[s] <= height:
                     scratch.hits[count] = start + s
                     count += 1
         return count
 
-    def slot_of_union(index, i):
-        index.size[0] += 1
-        return index.size[0] - 1
 
-    def merged(index, geometry, clusters, i, j):
-        return
-
-    def relink(index, links, i):
-        return
-
-    def relink_all(index, links):
-        return
-
-    def touch(index, i, j):
-        return
-
-    def refit_parts(index):
-        return 0
-
-    def refit_part(index, geometry, clusters, part):
-        return
-
-    def refit_rest(index, geometry, clusters):
-        return
-
-    def rebuild(index, geometry, clusters, threads):
-        slots = np.flatnonzero(~np.isnan(clusters.weights[: index.size[0]]))
-        index.size[0] = slots.size
-        gather(clusters, slots, threads)
-        return slots
-
-    def rebuild_below(index):
-        # Copying the clusters is little beside a round of queries. Time with a half and with three
-        # quarters over that with 0.9: 1.18 and 1.06 (20,000 × 10), 1.22 and 1.10 (20,000 × 50).
-        return 0.9
-
-
-def brute(geometry: Any, clusters: Clusters, threads: Threads, audited: bool = False) -> Brute:
+def brute(
+    clusters: Clusters, box_features: tuple[int, ...], threads: Threads, audited: bool
+) -> Brute:
     """The backend over clusters that fill the first slots."""
-    return Brute(np.array([np.count_nonzero(~np.isnan(clusters.weights))]))
+    return Brute()
 
 
 @kernel
@@ -179,7 +139,7 @@ def _closer(geometry, clusters, i, j, best, slot, scratch):
 @kernel
 def _nearest_in(geometry, clusters, i, start, stop, best, slot, scratch):
     """The better of the best so far and the slots start…stop−1."""
-    count = candidates(geometry, clusters, i, start, stop, best, scratch)
+    count = candidate_slots(geometry, clusters, i, start, stop, best, scratch)
     for c in range(count):
         j = scratch.slots[c]
         if j != i and j != slot:

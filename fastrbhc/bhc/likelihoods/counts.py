@@ -11,13 +11,14 @@ whole, so that the rising factorials come from a table.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._engine.geometry.contract import Sizes, free, n_columns
+from fastrbhc._engine.clusters.record import free
+from fastrbhc._engine.geometry.contract import ScratchShapes, Storage
 from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.neighbors.ordering import rank_of_union
+from fastrbhc._engine.records import record
 from fastrbhc.bhc.likelihoods.rising import log_rising, log_rising_table
 
 # Numbers in the tables at most. Where totals go further the tables end early, and what is beyond
@@ -28,7 +29,8 @@ _LARGEST_TABLES, _SHORT_TABLES = 1 << 21, 1 << 14
 _ROUNDING = 1e-12
 
 
-class Counts(NamedTuple):
+@record
+class Counts:
     """The likelihood; ``means`` of clusters are totals."""
 
     concentrations: NDArray[np.float64]  # (columns,), a
@@ -49,31 +51,35 @@ class Counts(NamedTuple):
             return self
         return self._replace(tables=np.empty((self.tables.shape[0], 0)), tabulated=False)
 
-    def sizes(self, n_columns: int) -> Sizes:
+    def storage(self, n_columns: int) -> Storage:
         # In single precision whole totals are exact as far as tables go, and half the memory.
-        return Sizes(cached=3, outline=3, coarse=self.tabulated)
+        return Storage(cached=3, scan_features=3, mirrored=self.tabulated)
+
+    def scratch_shapes(self, n_columns: int) -> ScratchShapes:
+        return ScratchShapes()
 
     def join(likelihood, clusters, i, j):
-        for k in range(n_columns(clusters)):
+        for k in range(clusters.means.shape[0]):
             clusters.means[k, i] += clusters.means[k, j]
-        for k in range(clusters.coarse.shape[0]):
-            clusters.coarse[k, i] += clusters.coarse[k, j]
+        mirrored = clusters.mirror.values
+        for k in range(mirrored.shape[0]):
+            mirrored[k, i] += mirrored[k, j]
         clusters.weights[i] += clusters.weights[j]
-        clusters.ranks[i] = max(clusters.ranks[i], clusters.ranks[j])
+        clusters.ranks[i] = rank_of_union(clusters.ranks[i], clusters.ranks[j])
         free(clusters, j)
 
     def summarise(likelihood, clusters, i, scratch):
         total, logs = 0.0, 0.0
-        for k in range(n_columns(clusters)):
+        for k in range(clusters.means.shape[0]):
             total += clusters.means[k, i]
             logs += _log_rising_of(likelihood, k, clusters.means[k, i])
-        clusters.cached[i, 2] = clusters.outlines[1, i] = total
-        clusters.outlines[2, i] = logs
+        clusters.cached[i, 2] = clusters.scan_features[1, i] = total
+        clusters.scan_features[2, i] = logs
         return logs + _of_sizes(likelihood, np.int64(clusters.weights[i]), total)
 
     def log_marginal(likelihood, clusters, i, j, floor, scratch):
         logs = 0.0
-        for k in range(n_columns(clusters)):
+        for k in range(clusters.means.shape[0]):
             logs += _log_rising_of(likelihood, k, clusters.means[k, i] + clusters.means[k, j])
         size = np.int64(clusters.weights[i] + clusters.weights[j])
         return logs + _of_sizes(likelihood, size, clusters.cached[i, 2] + clusters.cached[j, 2])
@@ -84,7 +90,7 @@ class Counts(NamedTuple):
             _look_up_sums(likelihood, clusters, i, start, stop, bounds)
         else:
             _compute_sums(likelihood, clusters, i, start, stop, bounds)
-        weight, own = clusters.weights[i], clusters.outlines[1, i]
+        weight, own = clusters.weights[i], clusters.scan_features[1, i]
         for s in range(stop - start):
             other = clusters.weights[start + s]
             if np.isnan(other):
@@ -92,7 +98,7 @@ class Counts(NamedTuple):
             else:
                 logs = bounds[s]
                 rest = _of_sizes(
-                    likelihood, np.int64(weight + other), own + clusters.outlines[1, start + s]
+                    likelihood, np.int64(weight + other), own + clusters.scan_features[1, start + s]
                 )
                 bounds[s] = logs + rest + _ROUNDING * (abs(logs) + abs(rest))
 
@@ -100,7 +106,7 @@ class Counts(NamedTuple):
 @kernel
 def _look_up_sums(likelihood, clusters, i, start, stop, sums):
     """Σ log (a_k)_{s_k} of slot i and each of a run of slots, from the tables."""
-    tables, totals, size = likelihood.tables, clusters.coarse, stop - start
+    tables, totals, size = likelihood.tables, clusters.mirror.values, stop - start
     n_features, present = totals.shape[0], 0
     for k in range(n_features):
         present += np.int64(totals[k, i] != 0.0)
@@ -114,7 +120,7 @@ def _look_up_sums(likelihood, clusters, i, start, stop, sums):
         return
     # Where slot i has no counts, the sum is that of the other slot alone.
     for s in range(size):
-        sums[s] = clusters.outlines[2, start + s]
+        sums[s] = clusters.scan_features[2, start + s]
     for k in range(n_features):
         own, row = totals[k, i], likelihood.table_of_column[k]
         if own != 0.0:
@@ -128,7 +134,7 @@ def _compute_sums(likelihood, clusters, i, start, stop, sums):
     """The same, term by term where the tables end."""
     for s in range(stop - start):
         sums[s] = 0.0
-    for k in range(n_columns(clusters)):
+    for k in range(clusters.means.shape[0]):
         own = clusters.means[k, i]
         for s in range(stop - start):
             total = own + clusters.means[k, start + s]

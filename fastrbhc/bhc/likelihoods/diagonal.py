@@ -10,13 +10,14 @@ m the prior mean
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._engine.geometry.contract import Sizes, difference, merge_exact_means, n_columns
+from fastrbhc._engine.clusters.record import difference, merge_means
+from fastrbhc._engine.geometry.contract import ScratchShapes, Storage
 from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.records import record
 
 # Factors 1 + C are multiplied up to here before their logarithm is taken.
 _LARGE = 1e100
@@ -27,12 +28,13 @@ _TOGETHER, _LARGE_FACTOR = 8, 1e38
 # What a bound may be off by, as a share of its terms, and in a sum of squares.
 _ROUNDING, _OFF = 1e-12, 1e-9
 
-# The first row of outlines with sums of squares; before it one of the potentials.
+# The first row of scan features with sums of squares; before it one of the potentials.
 _SQUARES = 1
 
 
-class Columns(NamedTuple):
-    """The likelihood; outlines hold the sums of squares."""
+@record
+class Columns:
+    """The likelihood; scan features hold the sums of squares."""
 
     centre: NDArray[np.float64]  # (d,), c
     units: NDArray[np.float64]  # (d,), √ψ
@@ -48,17 +50,20 @@ class Columns(NamedTuple):
     def taking(self, new: NDArray[np.float64]) -> Columns:
         return self
 
-    def sizes(self, n_columns: int) -> Sizes:
-        return Sizes(cached=2, outline=_SQUARES + n_columns)
+    def storage(self, n_columns: int) -> Storage:
+        return Storage(cached=2, scan_features=_SQUARES + n_columns)
+
+    def scratch_shapes(self, n_columns: int) -> ScratchShapes:
+        return ScratchShapes()
 
     def join(likelihood, clusters, i, j):
         w0, w1 = clusters.weights[i], clusters.weights[j]
         factor = w0 * w1 / (w0 + w1)
-        squares = clusters.outlines[_SQUARES:]
-        for k in range(n_columns(clusters)):
+        squares = clusters.scan_features[_SQUARES:]
+        for k in range(clusters.means.shape[0]):
             step = difference(clusters, i, j, k)
             squares[k, i] = (squares[k, i] + squares[k, j]) + factor * (step * step)
-        merge_exact_means(clusters, i, j)
+        merge_means(clusters, i, j)
 
     def summarise(likelihood, clusters, i, scratch):
         weight = clusters.weights[i]
@@ -72,11 +77,11 @@ class Columns(NamedTuple):
 
     def upper_bounds(likelihood, clusters, i, start, stop, scratch):
         bounds, products, logs = scratch.bounds, scratch.shares[0], scratch.shares[1]
-        size, n_features = stop - start, n_columns(clusters)
+        size, n_features = stop - start, clusters.means.shape[0]
         weight = clusters.weights[i]
         strength = likelihood.strength + weight
         prior = likelihood.strength * weight / strength
-        squares = clusters.outlines[_SQUARES:]
+        squares = clusters.scan_features[_SQUARES:]
         for s in range(size):
             other = clusters.weights[start + s]
             bounds[s] = strength * other / (strength + other)
@@ -117,9 +122,9 @@ def _logs(likelihood, clusters, i, j):
     size = w0 + w1
     between, from_prior = w0 * w1 / size, likelihood.strength * size / (likelihood.strength + size)
     share0, share1 = w0 / size, w1 / size
-    squares = clusters.outlines[_SQUARES:]
+    squares = clusters.scan_features[_SQUARES:]
     logs, product = 0.0, 0.0
-    for k in range(n_columns(clusters)):
+    for k in range(clusters.means.shape[0]):
         prior = likelihood.prior_mean[k]
         away = (clusters.means[k, i] - prior) + clusters.residuals[k, i]
         term = squares[k, i]

@@ -19,13 +19,13 @@ C never shrinks as rows are added, since S + κn/(κ + n)(…)(…)ᵀ is the sm
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._engine.geometry.contract import Sizes, difference, merge_exact_means, n_columns
-from fastrbhc._engine.geometry.leading_block import LOG_OFF, quick_log
+from fastrbhc._engine.clusters.record import difference, merge_means
+from fastrbhc._engine.geometry.contract import ScratchShapes, Storage
 from fastrbhc._engine.jit import fused_kernel, kernel, loose_kernel
 from fastrbhc._engine.math.cholesky import (
     PANEL,
@@ -33,6 +33,8 @@ from fastrbhc._engine.math.cholesky import (
     add_scatter,
     factor_rows_precisely,
 )
+from fastrbhc._engine.math.fast_log import LOG_OFF, quick_log
+from fastrbhc._engine.records import record
 
 # A pivot below this share of its diagonal entry has lost five digits: look again, precisely.
 _CANCELLED = 1e-5
@@ -52,7 +54,8 @@ LEADING = 16
 _BLOCKS = 2
 
 
-class Scatter(NamedTuple):
+@record
+class Scatter:
     """The likelihood; moments are scatter in double-double, as the Gaussian family has them."""
 
     centre: NDArray[np.float64]  # (d,), c
@@ -70,35 +73,39 @@ class Scatter(NamedTuple):
     def taking(self, new: NDArray[np.float64]) -> Scatter:
         return self
 
-    def sizes(self, n_columns: int) -> Sizes:
+    def storage(self, n_columns: int) -> Storage:
         triangle = n_columns * (n_columns + 1) // 2
-        return Sizes(
-            moments=2 * triangle,
+        return Storage(
+            scatter=2 * triangle,
             cached=_BLOCKS + 2 * n_columns + triangle,  # blocks, posterior mean, inverse factor
-            outline=2,
+            scan_features=2,
+        )
+
+    def scratch_shapes(self, n_columns: int) -> ScratchShapes:
+        return ScratchShapes(
             matrix=(2 * n_columns, n_columns + 3),  # a factor
-            lanes=(1, 2 * triangle),  # the scatter of a union
+            lanes=(1, n_columns * (n_columns + 1)),  # the scatter of a union
         )
 
     def join(likelihood, clusters, i, j):
         w0, w1 = clusters.weights[i], clusters.weights[j]
         factor = w0 * w1 / (w0 + w1)
-        add_scatter(clusters.moments, i, j)
+        add_scatter(clusters.scatter, i, j)
         entry = 0
-        for k in range(n_columns(clusters)):
+        for k in range(clusters.means.shape[0]):
             step = difference(clusters, i, j, k)
             for m in range(k + 1):
-                add_product(clusters.moments, i, entry, factor, step, difference(clusters, i, j, m))
+                add_product(clusters.scatter, i, entry, factor, step, difference(clusters, i, j, m))
                 entry += 1
-        merge_exact_means(clusters, i, j)
+        merge_means(clusters, i, j)
 
     def summarise(likelihood, clusters, i, scratch):
-        n_features, cached, work = n_columns(clusters), clusters.cached, scratch.matrix
+        n_features, cached, work = clusters.means.shape[0], clusters.cached, scratch.matrix
         weight = clusters.weights[i]
         strength = likelihood.strength + weight
         log_det = _log_det(likelihood, clusters, i, -1, np.inf, scratch)
         cached[i, _BLOCKS + n_features - 1] = log_det
-        clusters.outlines[1, i] = log_det
+        clusters.scan_features[1, i] = log_det
         mean, triangle = _BLOCKS + n_features, _BLOCKS + 2 * n_features
         for k in range(n_features):
             prior = likelihood.strength / strength * likelihood.prior_mean[k]
@@ -139,7 +146,7 @@ class Scatter(NamedTuple):
 
 @fused_kernel
 def _bounds(likelihood, clusters, i, start, stop, scratch):
-    n_features, cached = n_columns(clusters), clusters.cached
+    n_features, cached = clusters.means.shape[0], clusters.cached
     bounds, lengths, sums = scratch.bounds, scratch.shares[0], scratch.shares[1]
     size, mean = stop - start, _BLOCKS + n_features
     for s in range(size):
@@ -157,9 +164,9 @@ def _bounds(likelihood, clusters, i, start, stop, scratch):
         for s in range(size):
             lengths[s] += sums[s] * sums[s]
     off = _step_off(likelihood, n_features, 1.0)
-    weight, log_det = clusters.weights[i], clusters.outlines[1, i]
+    weight, log_det = clusters.weights[i], clusters.scan_features[1, i]
     strength = likelihood.strength + weight
-    others, log_dets = clusters.weights[start:stop], clusters.outlines[1, start:stop]
+    others, log_dets = clusters.weights[start:stop], clusters.scan_features[1, start:stop]
     for s in range(size):
         factor = strength * others[s] / (strength + others[s])
         grown = (1.0 - _OFF) * factor * lengths[s]
@@ -179,7 +186,7 @@ def _bounds(likelihood, clusters, i, start, stop, scratch):
 @loose_kernel
 def _log_det_bound(likelihood, clusters, i, j, enough, steps):
     """A bound of log det(I + C) of the union from all rows of R, or as many as are enough."""
-    n_features, cached = n_columns(clusters), clusters.cached
+    n_features, cached = clusters.means.shape[0], clusters.cached
     if n_features <= LEADING:
         return -np.inf  # it has been looked at
     other, strength = clusters.weights[j], likelihood.strength + clusters.weights[i]
@@ -219,7 +226,7 @@ def _log_det(likelihood, clusters, i, j, enough, scratch):
     scratch.matrix: beside row k, 1/L_kk and the log determinant of the block up to k; and beside
     row 0, whether floats were precise enough.
     """
-    n_features, work, moments = n_columns(clusters), scratch.matrix, clusters.moments
+    n_features, work, moments = clusters.means.shape[0], scratch.matrix, clusters.scatter
     w0 = clusters.weights[i]
     w1 = clusters.weights[j] if j >= 0 else 0.0
     size = w0 + w1
@@ -283,9 +290,9 @@ def _steps(likelihood, clusters, i, j, k, share0, share1):
 def _log_det_precisely(likelihood, clusters, i, j, scratch):
     """The same in double-double, for clusters that are flat but for the prior."""
     n_features, work, moments, union = (
-        n_columns(clusters),
+        clusters.means.shape[0],
         scratch.matrix,
-        clusters.moments,
+        clusters.scatter,
         scratch.lanes,
     )
     w0 = clusters.weights[i]

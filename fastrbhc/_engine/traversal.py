@@ -7,8 +7,9 @@ So nothing recurses and nothing needs a stack, however deep the tree.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fastrbhc._engine.jit import allocating_kernel, kernel
+from fastrbhc._engine.jit import allocating_kernel
 
 
 @allocating_kernel
@@ -26,15 +27,15 @@ def in_order(children, steps, n_leaves):
     return merges
 
 
-@kernel
-def renumber(children, nodes, next_node):
-    """Name the leaves by their nodes, and number the merges on from next_node."""
-    for i in range(children.shape[0]):
-        for side in range(2):
-            child = children[i, side]
-            children[i, side] = (
-                nodes[child] if child < nodes.size else child - nodes.size + next_node
-            )
+def renumbered(
+    children: NDArray[np.int64], nodes: NDArray[np.int64], next_node: int
+) -> NDArray[np.int64]:
+    """The merges with leaves named by their nodes, and unions numbered on from next_node."""
+    n = nodes.size
+    leaves = children < n
+    named = nodes[np.where(leaves, children, 0)]
+    named[~leaves] = children[~leaves] - n + next_node
+    return named
 
 
 @allocating_kernel

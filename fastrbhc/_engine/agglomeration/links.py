@@ -1,0 +1,52 @@
+"""The nearest neighbour of each slot, as the greedy algorithm knows it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.records import record
+
+
+@record
+class Links:
+    """The nearest neighbour of each slot, or what it was."""
+
+    values: NDArray[np.float64]  # d to the neighbour, or a lower bound if it is gone
+    neighbors: NDArray[np.int64]  # its slot; −1: none below the threshold
+    nodes: NDArray[np.int64]  # the tree node it was when it was found
+    ranks: NDArray[np.int64]  # the rank it had then
+
+
+def no_links(capacity: int) -> Links:
+    """No slot has a neighbour yet."""
+    return Links(np.full(capacity, np.inf), *(np.full(capacity, -1) for _ in range(3)))
+
+
+@kernel
+def link(clusters, nodes, links, i, value, slot):
+    """Note the neighbour of slot i, or −1 for none."""
+    links.values[i] = value
+    links.neighbors[i] = slot
+    links.nodes[i] = nodes[slot] if slot >= 0 else -1
+    links.ranks[i] = clusters.ranks[slot] if slot >= 0 else -1
+
+
+@kernel
+def link_all(clusters, nodes, links, n):
+    """Note the nodes and ranks of the neighbours of the first n slots."""
+    for i in range(n):
+        link(clusters, nodes, links, i, links.values[i], links.neighbors[i])
+
+
+def relocate_links(links: Links, slots: NDArray[np.int64], places: NDArray[np.int64]) -> None:
+    """Move the links along with their clusters, and renumber the neighbours."""
+    n = slots.size
+    for values in (links.values, links.neighbors, links.nodes, links.ranks):
+        values[:n] = values[slots]
+    neighbors = links.neighbors[:n]
+    moved = np.where(neighbors >= 0, places[neighbors], -1)
+    # A neighbour that is gone: the slot itself stands for it, being no neighbour of its own,
+    # and the link stays what it was, a lower bound.
+    links.neighbors[:n] = np.where((neighbors >= 0) & (moved < 0), np.arange(n), moved)

@@ -1,0 +1,18 @@
+"""What an agglomerator works on: clusters, how far apart they are, and how neighbours are found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fastrbhc._engine.clusters.record import Clusters
+
+
+@dataclass(frozen=True)
+class Space:
+    """Clusters with their geometry and an index over them."""
+
+    geometry: Any  # for any number of columns
+    search_geometry: Any  # the same for look-ups, perhaps with the number of columns known
+    clusters: Clusters
+    index: Any

@@ -1,0 +1,112 @@
+"""Rows that repeat: collapsed into one weighted point before, put back into the tree after.
+
+They merge at exactly zero, whatever the family. To collapse them is faster, and exact: a mean of
+equal rows never passes through arithmetic.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrbhc._engine.clusters.build import clusters_of_points, nearest_clusters
+from fastrbhc._engine.clusters.observations import Observations, order_by_value, take
+from fastrbhc._engine.jit import allocating_kernel
+from fastrbhc._engine.traversal import renumbered
+
+
+class Collapsed(NamedTuple):
+    """The distinct points, in an order that depends on their values alone."""
+
+    points: Observations
+    point_of_row: NDArray[np.int64]
+
+
+def collapse(rows: Observations) -> Collapsed:
+    """Collapse rows that repeat; O(n log n).
+
+    The points are ordered by a hash of their values. Ties between dissimilarities are decided by
+    that order, so that the tree does not depend on the order of the rows; and as the hash
+    scatters neighbours, ties on a grid do not turn into one long chain of merges.
+    """
+    n = rows.means.shape[0]
+    order, same = order_by_value(rows)
+    starts = np.flatnonzero(~same)
+    point_of_row = np.empty(n, np.int64)
+    point_of_row[order] = np.cumsum(~same) - 1
+    points = take(rows, order[starts])
+    if starts.size < n:
+        weights = np.ones(n) if rows.weights is None else rows.weights
+        points = points._replace(weights=np.add.reduceat(weights[order], starts))
+    return Collapsed(points, point_of_row)
+
+
+def distinct_points(geometry: Any, rows: Observations) -> Collapsed:
+    """Distinct points; rows of weight 0 belong to the point they are nearest to."""
+    if rows.weights is None or rows.weights.all():
+        return collapse(rows)
+    positive = rows.weights > 0.0
+    points, point_of_positive = collapse(take(rows, np.flatnonzero(positive)))
+    point_of_row = np.empty(positive.size, np.int64)
+    point_of_row[positive] = point_of_positive
+    light = take(rows, np.flatnonzero(~positive))._replace(weights=None)
+    clusters = clusters_of_points(geometry, points)
+    point_of_row[~positive] = nearest_clusters(geometry, clusters, light)
+    return Collapsed(points, point_of_row)
+
+
+def with_repeated_rows(
+    children: NDArray[np.int64],
+    heights: NDArray[np.float64],
+    point_of_row: NDArray[np.int64],
+    n_points: int,
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    """Put the merges of repeated rows, at height 0, before those of the distinct points.
+
+    The rows of a point are joined in rounds, two by two, so that thousands of copies make a
+    shallow tree. Returns the merges, their heights and the node of each point.
+    """
+    n = point_of_row.size
+    if n == n_points:
+        nodes = np.empty(n, np.int64)
+        nodes[point_of_row] = np.arange(n)
+    else:
+        nodes = _rows_by_point(point_of_row, n_points)
+    owners = point_of_row[nodes]
+    joined: list[NDArray[np.int64]] = []
+    next_node = n
+    while nodes.size > n_points:
+        starts = np.flatnonzero(np.r_[True, owners[1:] != owners[:-1]])
+        place = np.arange(nodes.size) - np.repeat(starts, np.diff(np.r_[starts, nodes.size]))
+        left = np.flatnonzero((place % 2 == 0) & (np.r_[owners[1:] == owners[:-1], False]))
+        pairs = np.column_stack([nodes[left], nodes[left + 1]])
+        nodes[left] = next_node + np.arange(left.size)
+        next_node += left.size
+        joined.append(np.sort(pairs, axis=1))
+        nodes, owners = np.delete(nodes, left + 1), np.delete(owners, left + 1)
+    children = renumbered(children, nodes, next_node)
+    if not joined:
+        return children, heights, nodes
+    return (
+        np.concatenate([*joined, children]),
+        np.concatenate([np.zeros(next_node - n), heights]),
+        nodes,
+    )
+
+
+@allocating_kernel
+def _rows_by_point(point_of_row, n_points):
+    """The rows of the first point, then those of the second, and so on, each in their order."""
+    starts = np.zeros(n_points + 1, np.int64)
+    for row in range(point_of_row.size):
+        starts[point_of_row[row] + 1] += 1
+    for point in range(n_points):
+        starts[point + 1] += starts[point]
+    rows = np.empty(point_of_row.size, np.int64)
+    for row in range(point_of_row.size):
+        point = point_of_row[row]
+        rows[starts[point]] = row
+        starts[point] += 1
+    return rows

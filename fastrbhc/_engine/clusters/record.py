@@ -1,0 +1,173 @@
+"""Clusters as arrays of statistics, one slot per cluster.
+
+This is the only module that lists the fields of a cluster. What copies, moves or frees whole slots
+stands here too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.math.double_double import weighted_mean
+from fastrbhc._engine.neighbors.ordering import rank_of_union
+from fastrbhc._engine.records import record
+from fastrbhc._engine.simd import LANES
+from fastrbhc._engine.threads import Threads
+
+# Slots come in runs of this many; such a run is a leaf of the kd-tree.
+LEAF_SIZE = LANES
+
+# Slots after those of the points, at most, for an agglomerator to put clusters aside.
+SPARE = 512
+
+
+@record
+class Mirror:
+    """Means in single precision, as scans want them, and the frame they are relative to."""
+
+    values: NDArray[np.float32]  # (d, n), or (0, n) if not wanted
+    order: NDArray[np.int64]  # (d,), the column that each row of values stands for
+    centre: NDArray[np.float64]  # (d,), the middle of each column
+    radius: float  # the farthest that a mean lies from the centre
+    slack: float  # what rounding of the values may add to a bound
+
+
+@record
+class Clusters:
+    """Statistics of all clusters alive; in a free slot weight and means are NaN.
+
+    Means are stored by column (d × n), so that a scan runs over neighbouring slots; by cluster
+    where scans have a mirror to run over and exact values are all that is asked of the means.
+    """
+
+    weights: NDArray[np.float64]  # (n,)
+    means: NDArray[np.float64]  # (d, n), the leading digits
+    residuals: NDArray[np.float64]  # (d, n), the digits after them
+    scatter: NDArray[np.float64]  # (n, q), second moments about the mean; q = 0 if not needed
+    cached: NDArray[np.float64]  # (n, r), values that follow from the other statistics
+    scan_features: NDArray[np.float64]  # (p, n), what scans need of these; p = 0 if nothing
+    mirror: Mirror
+    ranks: NDArray[np.int64]  # (n,), which of two equally near clusters comes first
+    n_slots: int  # slots in use: those from here on are free
+
+
+def empty_clusters(
+    n: int,
+    n_features: int,
+    *,
+    scatter: int = 0,
+    cached: int = 0,
+    scan_features: int = 0,
+    mirrored: bool = False,
+) -> Clusters:
+    """Clusters of weight 0, with so many numbers of each kind per slot."""
+    mirror = Mirror(
+        values=np.zeros((n_features if mirrored else 0, n), np.float32),
+        order=np.arange(n_features),
+        centre=np.zeros(n_features),
+        radius=1.0,
+        slack=0.0,
+    )
+    return Clusters(
+        weights=np.zeros(n),
+        means=np.zeros((n_features, n)),
+        residuals=np.zeros((n_features, n)),
+        scatter=np.zeros((n, scatter)),
+        cached=np.zeros((n, cached)),
+        scan_features=np.zeros((scan_features, n)),
+        mirror=mirror,
+        ranks=np.arange(n),
+        n_slots=n,
+    )
+
+
+def _by_slot(clusters: Clusters) -> list[NDArray[Any]]:
+    """Views of all statistics with slots along the first axis, a column each where that is quick."""
+    views: list[NDArray[Any]] = [clusters.weights, clusters.ranks]
+    columns = (clusters.means, clusters.residuals, clusters.scan_features, clusters.mirror.values)
+    for values in columns:
+        views += list(values) if values.flags.c_contiguous else [values.T]
+    return views + [values for values in (clusters.scatter, clusters.cached) if values.shape[1]]
+
+
+def gather(clusters: Clusters, slots: NDArray[np.int64], threads: Threads) -> None:
+    """Move the clusters of the given slots to the slots 0, 1, …, and free all others."""
+    count, used = slots.size, clusters.n_slots
+    views = _by_slot(clusters)
+
+    def move(first: int, last: int, scratch: object) -> None:
+        for values in views[first:last]:
+            values[:count] = np.take(values, slots, axis=0)
+
+    threads.run(move, len(views), 1e-8 * count)
+    clusters.weights[count:used] = np.nan
+    clusters.means[:, count:used] = np.nan
+    clusters.n_slots = count
+
+
+def selected(clusters: Clusters, slots: NDArray[np.int64]) -> Clusters:
+    """A copy with the given slots, in that order."""
+    mirror = clusters.mirror
+    return clusters._replace(
+        weights=clusters.weights[slots],
+        means=clusters.means[:, slots],
+        residuals=clusters.residuals[:, slots],
+        scatter=clusters.scatter[slots],
+        cached=clusters.cached[slots],
+        scan_features=clusters.scan_features[:, slots],
+        mirror=mirror._replace(values=mirror.values[:, slots]),
+        ranks=clusters.ranks[slots],
+        n_slots=slots.size,
+    )
+
+
+@kernel
+def copy_slot(clusters, source, target):
+    """Copy the cluster of one slot into another."""
+    clusters.weights[target] = clusters.weights[source]
+    clusters.ranks[target] = clusters.ranks[source]
+    for k in range(clusters.means.shape[0]):
+        clusters.means[k, target] = clusters.means[k, source]
+        clusters.residuals[k, target] = clusters.residuals[k, source]
+    mirrored = clusters.mirror.values
+    for k in range(mirrored.shape[0]):
+        mirrored[k, target] = mirrored[k, source]
+    for k in range(clusters.scatter.shape[1]):
+        clusters.scatter[target, k] = clusters.scatter[source, k]
+    for k in range(clusters.cached.shape[1]):
+        clusters.cached[target, k] = clusters.cached[source, k]
+    for k in range(clusters.scan_features.shape[0]):
+        clusters.scan_features[k, target] = clusters.scan_features[k, source]
+
+
+@kernel
+def free(clusters, j):
+    """Take the cluster out of slot j."""
+    clusters.weights[j] = np.nan
+    for k in range(clusters.means.shape[0]):
+        clusters.means[k, j] = np.nan
+
+
+@kernel
+def difference(clusters, i, j, k):
+    """Mean of slot j less that of slot i in column k, to the last digit."""
+    leading = clusters.means[k, j] - clusters.means[k, i]
+    return leading + (clusters.residuals[k, j] - clusters.residuals[k, i])
+
+
+@kernel
+def merge_means(clusters, i, j):
+    """Weight, mean and rank of the union into slot i; slot j becomes free."""
+    means, residuals = clusters.means, clusters.residuals
+    w0, w1 = clusters.weights[i], clusters.weights[j]
+    for k in range(means.shape[0]):
+        means[k, i], residuals[k, i] = weighted_mean(
+            w0, means[k, i], residuals[k, i], w1, means[k, j], residuals[k, j]
+        )
+    clusters.weights[i] = w0 + w1
+    clusters.ranks[i] = rank_of_union(clusters.ranks[i], clusters.ranks[j])
+    free(clusters, j)

@@ -1,0 +1,373 @@
+"""The geometry of clusters with a mean and a scatter matrix: full covariances."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from fastrbhc._engine.clusters.record import Clusters, difference
+from fastrbhc._engine.geometry.contract import (
+    FEW_COLUMNS,
+    ROUNDING,
+    ScratchShapes,
+    Storage,
+    n_features,
+    refresh,
+    values_of_near,
+)
+from fastrbhc._engine.geometry.float32_means import merge_mirrored_means, with_centred_mirror
+from fastrbhc._engine.geometry.leading_block import (
+    LANES,
+    distance_bounds,
+    lanes_size,
+    leading_bounds,
+    leaf_bounds,
+    n_scan_features,
+    update_scan_features,
+)
+from fastrbhc._engine.geometry.projections import box_violation, slot_violation
+from fastrbhc._engine.geometry.ward import box_distances
+from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.math.cholesky import (
+    PANEL,
+    add_product,
+    add_scatter,
+    factor_rows,
+    factor_rows_precisely,
+)
+from fastrbhc._engine.math.fast_log import LOG_OFF, quick_log
+from fastrbhc._engine.simd import LANES as SIMD_LANES
+from fastrbhc._engine.simd import at_most, larger, load, lowest_set_bit, store
+
+
+class FullCovariance(NamedTuple):
+    """The geometry of clusters with a mean and a scatter matrix.
+
+    Scatter: Σ(x−x̄)(x−x̄)ᵀ by rows of its lower triangle, in double-double; never
+    X − xxᵀ, which cancels. Cached: the log determinants of the leading k×k blocks of the smoothed
+    covariance, k = 1…d, a bound of its largest eigenvalue, 1 for a cluster without
+    extent, and log det / d (the volume).
+    """
+
+    ridge: float
+    columns: tuple[int, ...] = ()
+
+    def storage(self, n_features: int) -> Storage:
+        return Storage(
+            scatter=n_features * (n_features + 1),
+            cached=n_features + 3,
+            scan_features=n_scan_features(n_features),
+            mirrored=True,
+            principal=n_features > FEW_COLUMNS,
+            box_features=(n_features, n_features + 2),  # largest eigenvalue and volume
+        )
+
+    def scratch_shapes(self, n_features: int) -> ScratchShapes:
+        return ScratchShapes(
+            matrix=(2 * n_features, n_features + 3),  # a Cholesky factor and a solution
+            lanes=(lanes_size(n_features), LANES),
+        )
+
+    def for_clusters(self, clusters: Clusters) -> FullCovariance:
+        return self
+
+    def with_mirror(self, clusters: Clusters) -> Clusters:
+        return with_centred_mirror(clusters)
+
+    def dissimilarity(geometry, clusters, i, j, cutoff, scratch):
+        d = n_features(geometry, clusters)
+        w0, w1 = clusters.weights[i], clusters.weights[j]
+        weight = w0 + w1
+        product = (w0 / weight) * (w1 / weight)
+        if clusters.cached[i, d + 1] + clusters.cached[j, d + 1] == 2.0:
+            distance = 0.0  # two points: A = εI
+            for k in range(d):
+                step = difference(clusters, i, j, k)
+                distance += step * step
+            return 0.5 * weight * math.log1p(product * distance / geometry.ridge)
+        value = _by_cholesky(geometry, clusters, i, j, cutoff, scratch.matrix, False)
+        if np.isnan(value):
+            value = _by_cholesky(geometry, clusters, i, j, cutoff, scratch.matrix, True)
+        return value
+
+    def curvature(geometry, clusters, i, j, centre, scratch):
+        value = _curvature(geometry, clusters, i, j, centre, scratch.matrix, False)
+        if np.isnan(value):
+            value = _curvature(geometry, clusters, i, j, centre, scratch.matrix, True)
+        return value
+
+    def lower_bounds(geometry, clusters, i, start, stop, scratch):
+        distance_bounds(clusters, i, start, stop, scratch)
+        for s in range(stop - start):
+            scratch.slots[s] = start + s
+        leading_bounds(
+            geometry.ridge,
+            clusters,
+            i,
+            scratch.slots,
+            stop - start,
+            scratch.lanes,
+            scratch.bounds,
+        )
+
+    def candidate_slots(geometry, clusters, i, start, stop, cutoff, scratch):
+        slots, bounds = scratch.slots, scratch.bounds
+        distance_bounds(clusters, i, start, stop, scratch)
+        for s in range(stop - start):
+            slots[s] = start + s
+        count = _at_most(slots, bounds, stop - start, cutoff)
+        leading_bounds(geometry.ridge, clusters, i, slots, count, scratch.lanes, bounds)
+        return _at_most(slots, bounds, count, cutoff)
+
+    def leaf_values(geometry, clusters, i, start, cutoff, scratch):
+        near = leaf_bounds(clusters, i, start, n_features(geometry, clusters), cutoff, scratch)
+        return values_of_near(geometry, clusters, i, start, cutoff, near, scratch)
+
+    def box_bounds(geometry, clusters, i, boxes, group, cutoff, scratch):
+        # The quick part of `_bound`; what that leaves in doubt is looked at one by one.
+        d = n_features(geometry, clusters)
+        distance = box_distances(clusters, i, boxes, group, d)
+        k, w0 = 2 * d, clusters.weights[i]
+        w1, eigenvalue1 = load(boxes, (group, k, 0)), load(boxes, (group, k + 2, 0))
+        weight = w0 + w1
+        largest = (w0 * clusters.cached[i, d] + w1 * eigenvalue1) / weight
+        ratio = (w0 / weight) * (w1 / weight) * distance / largest
+        bounds = weight * ratio / (2.0 + ratio) * ROUNDING
+        store(scratch.bounds, bounds)
+        near = at_most(bounds, cutoff)
+        if near == 0:
+            return near
+        volume0 = clusters.cached[i, d + 2]
+        low, high = load(boxes, (group, k + 3, 0)), load(boxes, (group, k + 4, 0))
+        gap = larger(larger(low - volume0, volume0 - high), 0.0)
+        most = 0.5 * weight * (ratio + (0.125 * d) * gap * gap)
+        doubtful = near & ~at_most(most, cutoff)
+        while doubtful:
+            s = lowest_set_bit(doubtful)
+            doubtful &= doubtful - 1
+            bound = _box_bound(clusters, i, boxes, group, s, d, cutoff)
+            scratch.bounds[s] = bound
+            if bound > cutoff:
+                near -= 1 << s
+        return near
+
+    def violation_bounds(geometry, clusters, a, b, start, stop, cutoff, scratch):
+        d, direction = n_features(geometry, clusters), scratch.direction
+        for s in range(stop - start):
+            x, scratch.bounds[s] = start + s, np.nan
+            if not np.isnan(clusters.weights[x]):
+                scratch.bounds[s] = slot_violation(
+                    geometry.ridge, clusters, d, a, b, x, cutoff, direction
+                )
+
+    def box_violation_bound(geometry, clusters, a, b, boxes, node, heaviest, cutoff, scratch):
+        d = n_features(geometry, clusters)
+        if boxes[node // SIMD_LANES, 2 * d, node % SIMD_LANES] == np.inf:
+            return np.nan
+        return box_violation(
+            geometry.ridge, clusters, d, a, b, boxes, node, heaviest, cutoff, scratch.direction
+        )
+
+    def merge(geometry, clusters, i, j, scratch):
+        w0, w1 = clusters.weights[i], clusters.weights[j]
+        factor = w0 * w1 / (w0 + w1)
+        add_scatter(clusters.scatter, i, j)
+        entry = 0
+        for k in range(n_features(geometry, clusters)):
+            step = difference(clusters, i, j, k)
+            for m in range(k + 1):
+                add_product(clusters.scatter, i, entry, factor, step, difference(clusters, i, j, m))
+                entry += 1
+        merge_mirrored_means(clusters, i, j)
+        refresh(geometry, clusters, i, scratch)
+
+    def refresh(geometry, clusters, i, scratch):
+        if not _refresh_shape(geometry, clusters, i, scratch.matrix, False):
+            _refresh_shape(geometry, clusters, i, scratch.matrix, True)
+        update_scan_features(geometry.ridge, clusters, i, n_features(geometry, clusters))
+
+
+@kernel
+def _at_most(slots, bounds, size, cutoff):
+    """Keep the slots whose bounds are at most the cutoff; how many they are."""
+    count = 0
+    for s in range(size):
+        slots[count], bounds[count] = slots[s], bounds[s]
+        count += np.int64(bounds[s] <= cutoff)  # without a jump that no one can predict
+    return count
+
+
+@kernel
+def _box_bound(clusters, i, boxes, group, lane, d, cutoff):
+    """Lower bound of d from slot i to whatever one box holds, which is not empty."""
+    distance = 0.0
+    for k in range(d):
+        mean = clusters.means[k, i]
+        low, high = boxes[group, 2 * k, lane], boxes[group, 2 * k + 1, lane]
+        gap = max(max(low - mean, mean - high), 0.0)
+        distance += gap * gap
+    volume0, k = clusters.cached[i, d + 2], 2 * d
+    volume1 = min(max(volume0, boxes[group, k + 3, lane]), boxes[group, k + 4, lane])
+    return _bound(
+        d,
+        cutoff,
+        distance,
+        clusters.weights[i],
+        clusters.cached[i, d],
+        volume0,
+        boxes[group, k, lane],
+        boxes[group, k + 2, lane],
+        volume1,
+    )
+
+
+@kernel
+def _bound(d, cutoff, distance, w0, eigenvalue0, volume0, w1, eigenvalue1, volume1):
+    """Lower bound of d from squared distance, weights, largest eigenvalues and mean log volumes.
+
+    Of the means: δᵀA⁻¹δ ≥ ‖δ‖²/λmax(A), and λmax is convex. Of the shapes: by Minkowski's
+    inequality the bracket is at least d·[n log((n₀g₀ + n₁g₁)/n) − n₀ log g₀ − n₁ log g₁], with
+    g = det Σ^(1/d) and log g the volume. Both grow with either weight; the first falls with either
+    eigenvalue, the second grows as the volumes part: so ends of intervals will do for a box.
+    """
+    weight = w0 + w1
+    share0, share1 = w0 / weight, w1 / weight
+    largest = share0 * eigenvalue0 + share1 * eigenvalue1
+    ratio = share0 * share1 * distance / largest
+    # log(1 + x) ≥ 2x/(2 + x) settles most boxes without a logarithm.
+    quick = weight * ratio / (2.0 + ratio) * ROUNDING
+    if quick > cutoff:
+        return quick
+    gap = min(volume1 - volume0, 600.0)  # before the exponential overflows
+    # The part of the shapes is at most gap²/8, as its second derivative is at most a quarter: it
+    # is worth its logarithms only where both parts together could pass the cutoff.
+    most_by_cholesky = d * 0.125 * gap * gap
+    if 0.5 * weight * (ratio + most_by_cholesky) <= cutoff:
+        return quick
+    parts = max(2.0 * ratio / (2.0 + ratio), quick_log(1.0 + ratio) - LOG_OFF)
+    if gap != 0.0 and 0.5 * weight * parts * ROUNDING <= cutoff:
+        jensen = math.log1p(share1 * math.expm1(gap)) - share1 * gap
+        doubt = 1e-12 * (abs(volume0) + abs(volume1)) + 4e-12 * d
+        if jensen > doubt:
+            parts += d * (jensen - doubt)
+    return 0.5 * weight * parts * ROUNDING
+
+
+@kernel
+def _by_cholesky(geometry, clusters, i, j, cutoff, work, precise):
+    """d by a Cholesky factorisation of nA that stops once the leading columns reach the cutoff.
+
+    Restricted to the leading k columns d can only be smaller, so the rows so far give a lower
+    bound of the whole. Rounding must not turn that into a wrong verdict: the bound has
+    to pass the cutoff by more than the pivots and logarithms can be off. NaN if floats are not
+    precise enough.
+    """
+    d = n_features(geometry, clusters)
+    w0, w1 = clusters.weights[i], clusters.weights[j]
+    weight = w0 + w1
+    share = (w0 / weight) * (w1 / weight) * weight
+    ridge = weight * geometry.ridge
+    log_det, magnitude, mahalanobis, value = 0.0, 0.0, 0.0, 0.0
+    for first in range(0, d, PANEL):
+        last = min(first + PANEL, d)
+        if precise:
+            factor_rows_precisely(clusters.scatter, i, j, d, first, ridge, work)
+        elif not factor_rows(clusters.scatter, i, j, d, first, ridge, work):
+            return np.nan
+        for k in range(first, last):
+            solution = difference(clusters, i, j, k)
+            for m in range(k):
+                solution -= work[k, m] * work[m, d]
+            solution *= work[k, d + 2]
+            work[k, d] = solution
+            mahalanobis += solution * solution
+            log_pivot = math.log(work[k, d + 1] / weight)
+            log_det += log_pivot
+            magnitude += abs(log_pivot)
+        own = w0 * clusters.cached[i, last - 1] + w1 * clusters.cached[j, last - 1]
+        bracket = max(weight * log_det - own, 0.0)
+        value = 0.5 * (bracket + weight * math.log1p(share * mahalanobis))
+        doubt = 1e-12 * magnitude + 4e-12 * last * d
+        if last < d and value * ROUNDING - doubt * weight > cutoff:
+            return value
+    return value
+
+
+@kernel
+def _curvature(geometry, clusters, i, j, centre, work, precise):
+    """φ″ along (u, U), the difference of mean and second moment: uᵀM⁻¹u + ½ tr((M⁻¹M′)²).
+
+    M = Σ + εI and the mean x are those of the centre, and M′ = U − uxᵀ − xuᵀ. With a and b the
+    means of the two as seen from x, that is Σ₁ − Σ₀ + ½(u(a+b)ᵀ + (a+b)uᵀ), where nothing large
+    cancels. The trace is the sum of squares of L⁻¹M′L⁻ᵀ, LLᵀ = M. NaN if floats are not precise
+    enough for L.
+    """
+    d, scatter = n_features(geometry, clusters), clusters.scatter
+    w0, w1, weight = clusters.weights[i], clusters.weights[j], clusters.weights[centre]
+    ridge = weight * geometry.ridge
+    for first in range(0, d, PANEL):  # of weight·M, as scatter is not divided
+        if precise:
+            factor_rows_precisely(scatter, centre, -1, d, first, ridge, work)
+        elif not factor_rows(scatter, centre, -1, d, first, ridge, work):
+            return np.nan
+    matrix = work[d:]  # what stood there was for the factor alone
+    for k in range(d):
+        step = difference(clusters, i, j, k)
+        both = difference(clusters, centre, i, k) + difference(clusters, centre, j, k)
+        work[k, d], work[k, d + 1] = step, both
+        for m in range(k + 1):
+            entry = k * (k + 1) // 2 + m
+            of_means = 0.5 * (step * work[m, d + 1] + both * work[m, d])
+            matrix[k, m] = (scatter[j, entry] / w1 - scatter[i, entry] / w0) + of_means
+            matrix[m, k] = matrix[k, m]
+    mahalanobis, squares = 0.0, 0.0
+    for k in range(d):
+        for m in range(k):
+            work[k, d] -= work[k, m] * work[m, d]
+            for column in range(d):
+                matrix[k, column] -= work[k, m] * matrix[m, column]
+        work[k, d] *= work[k, d + 2]
+        mahalanobis += work[k, d] * work[k, d]
+        for column in range(d):
+            matrix[k, column] *= work[k, d + 2]
+    for row in range(d):
+        for k in range(d):
+            value = matrix[row, k]
+            for m in range(k):
+                value -= work[k, m] * matrix[row, m]
+            matrix[row, k] = value * work[k, d + 2]
+            squares += matrix[row, k] * matrix[row, k]
+    return weight * mahalanobis + 0.5 * (weight * weight) * squares
+
+
+@kernel
+def _refresh_shape(geometry, clusters, i, work, precise):
+    """Cached values of slot i from its scatter; False if floats are not precise enough."""
+    d = n_features(geometry, clusters)
+    weight = clusters.weights[i]
+    ridge = weight * geometry.ridge
+    log_det, trace, squares = 0.0, 0.0, 0.0
+    for first in range(0, d, PANEL):
+        if precise:
+            factor_rows_precisely(clusters.scatter, i, -1, d, first, ridge, work)
+        elif not factor_rows(clusters.scatter, i, -1, d, first, ridge, work):
+            return False
+        for k in range(first, min(first + PANEL, d)):
+            log_det += math.log(work[k, d + 1] / weight)
+            clusters.cached[i, k] = log_det
+            trace += clusters.scatter[i, k * (k + 3) // 2] / weight
+    for k in range(d):
+        for m in range(k + 1):
+            # Relative to the trace, as fourth powers may overflow.
+            share = clusters.scatter[i, k * (k + 1) // 2 + m] / weight / max(trace, 1e-300)
+            squares += share * share * (1.0 if m == k else 2.0)
+    # Largest eigenvalue from trace and Frobenius norm: Wolkowicz & Styan (1980). The added
+    # term covers what cancels in the deviation.
+    deviation = max(squares / d - 1.0 / d**2, 0.0) + 1e-14
+    largest = trace * (1.0 / d + math.sqrt((d - 1) * deviation))
+    clusters.cached[i, d] = largest * (1.0 + 1e-9) + geometry.ridge
+    clusters.cached[i, d + 1] = 1.0 if trace == 0.0 else 0.0
+    clusters.cached[i, d + 2] = log_det / d
+    return True

@@ -1,0 +1,21 @@
+"""The backends by name, and what sets them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from fastrbhc._engine.clusters.record import Clusters
+from fastrbhc._engine.neighbors.brute import brute
+from fastrbhc._engine.neighbors.kd_tree import kd_tree
+from fastrbhc._engine.threads import Threads
+
+
+class Backend(NamedTuple):
+    """How to make an index, and its properties."""
+
+    index: Callable[[Clusters, tuple[int, ...], Threads, bool], Any]
+    scans: bool  # whether it looks at all clusters, and so at their mirror
+
+
+BACKENDS = {"brute": Backend(brute, scans=True), "kd_tree": Backend(kd_tree, scans=False)}

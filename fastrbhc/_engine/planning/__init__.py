@@ -1,0 +1,1 @@
+"""Which algorithm and which backend, and how long they will take."""

@@ -1,0 +1,60 @@
+"""From points to merges, as planned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastrbhc._engine.agglomeration.greedy import greedy
+from fastrbhc._engine.agglomeration.levels import levels
+from fastrbhc._engine.agglomeration.merge_log import MergeLog
+from fastrbhc._engine.agglomeration.nn_chain import nn_chain
+from fastrbhc._engine.agglomeration.space import Space
+from fastrbhc._engine.clusters.build import clusters_of_points
+from fastrbhc._engine.clusters.observations import Observations
+from fastrbhc._engine.clusters.record import Clusters
+from fastrbhc._engine.clusters.scratch import new_scratch
+from fastrbhc._engine.neighbors.backends import BACKENDS
+from fastrbhc._engine.planning.plan import Plan
+from fastrbhc._engine.threads import Threads
+
+ALGORITHMS = {"greedy": greedy, "levels": levels, "nn_chain": nn_chain}
+
+
+def planned_clusters(
+    plan: Plan, geometry: Any, points: Observations, audited: bool = False
+) -> Clusters:
+    """One cluster per point, with what the backend needs of it."""
+    # The kd-tree looks at few enough clusters for exact values.
+    return clusters_of_points(
+        geometry, points, padded=True, mirrored=plan.scans, by_cluster=not audited
+    )
+
+
+def planned_space(
+    plan: Plan, geometry: Any, clusters: Clusters, threads: Threads, audited: bool = False
+) -> Space:
+    """The clusters with an index over them."""
+    features = geometry.storage(clusters.means.shape[0]).box_features
+    index = BACKENDS[plan.neighbors].index(clusters, features, threads, audited)
+    adapted = geometry.for_clusters(clusters)
+    return Space(adapted, adapted._replace(columns=plan.columns), clusters, index)
+
+
+def planned_threads(plan: Plan, geometry: Any, clusters: Clusters, most_hits: int = 0) -> Threads:
+    """As many threads as planned, each with scratch memory."""
+    n_features = clusters.means.shape[0]
+    return Threads([new_scratch(geometry, n_features, most_hits) for _ in range(plan.n_threads)])
+
+
+def agglomerate(
+    plan: Plan,
+    geometry: Any,
+    clusters: Clusters,
+    threshold: float,
+    report: Callable[[str, int], None],
+) -> MergeLog:
+    """The merges of the clusters, which are used up."""
+    with planned_threads(plan, geometry, clusters) as threads:
+        space = planned_space(plan, geometry, clusters, threads)
+        return ALGORITHMS[plan.algorithm](space, threshold, threads, report)
