@@ -1,0 +1,37 @@
+"""Trees and values as they were written down, to the bit: see catalogue.py."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from catalogue import DIGESTS, catalogue, circumstances, digests_of
+
+CASES = {case.name: case for case in catalogue()}
+WRITTEN = json.loads(DIGESTS.read_text())
+HERE = circumstances()
+
+# Another compiler, or another library of logarithms, may round the last bit differently.
+OTHERS = [
+    f"{key} {HERE[key]}" for key, value in WRITTEN["circumstances"].items() if HERE[key] != value
+]
+
+
+def test_every_case_is_written_down():
+    assert sorted(WRITTEN["cases"]) == sorted(CASES)
+
+
+def test_threads_change_nothing():
+    by_two = [name for name in WRITTEN["cases"] if name.endswith("-n_jobs=2")]
+    assert by_two
+    for name in by_two:
+        assert WRITTEN["cases"][name] == WRITTEN["cases"][f"{name[:-1]}1"], name
+
+
+@pytest.mark.skipif(bool(OTHERS), reason=f"written down with other than {', '.join(OTHERS)}")
+@pytest.mark.parametrize("name", CASES)
+def test_nothing_has_changed(name):
+    found, expected = digests_of(CASES[name].compute()), WRITTEN["cases"][name]
+    assert found["rows"] == expected["rows"], "not a matter of the engine: the rows differ"
+    different = [key for key in {**expected, **found} if found.get(key) != expected.get(key)]
+    assert not different, f"{' and '.join(different)} differ"
