@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.observations import weighted
+from fastrbhc._engine.clusters.record import selected
 from fastrbhc._engine.jit import compiling_for
 from fastrbhc._linkage import build
 from fastrbhc._options import LinkageOptions
@@ -298,7 +299,7 @@ class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
         number = np.empty_like(order)
         number[order] = np.arange(order.size)
         self.labels_ = number[labels]
-        self._clusters = statistics.reordered(clusters, order)
+        self._clusters = selected(clusters, order)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

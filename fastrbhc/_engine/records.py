@@ -58,6 +58,10 @@ class Record:
         """A record with some fields changed."""
         return type(self)(**{**{name: getattr(self, name) for name in self._fields}, **changes})
 
+    def __reduce__(self) -> Any:
+        # A copy, or a pickle, has memory of its own.
+        return type(self), tuple(getattr(self, name) for name in self._fields)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(self._fields)})"
 
