@@ -5,7 +5,7 @@ families; `kmeans_threshold`, `gap_threshold` and `evidence_threshold` suggest t
 decides the number of clusters.
 `bhc_linkage` and `BHC` are the original, Bayesian algorithm, with the models in `fastrbhc.bhc`.
 `fastrbhc.plotting` and `fastrbhc.experiments` are loaded when asked for: pictures, and the paper's
-tables and figure.
+tables and figure. `show_versions` prints what a report of a bug should contain.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import importlib
 from types import ModuleType
 
 from fastrbhc import bhc, families
+from fastrbhc._versions import show_versions
 from fastrbhc.bhc import BHC, bhc_linkage
 from fastrbhc.dendrogram import Dendrogram
 from fastrbhc.estimators import RBHC
@@ -35,6 +36,7 @@ __all__ = [
     "gap_threshold",
     "kmeans_threshold",
     "linkage",
+    "show_versions",
     "taylor_dissimilarity",
 ]
 
