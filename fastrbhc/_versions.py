@@ -38,7 +38,7 @@ def show_versions() -> None:
 
     See Also
     --------
-    linkage : Its `n_jobs` is at most the number of threads printed here.
+    linkage : Uses as many threads as are printed here, unless `n_jobs` says otherwise.
 
     Examples
     --------
