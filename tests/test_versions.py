@@ -66,6 +66,15 @@ def test_required_packages_are_all_there(printed):
     assert required <= set(printed()["Packages"])
 
 
+def test_version_is_the_same_everywhere():
+    citation = (PACKAGE.parent / "CITATION.cff").read_text(encoding="utf-8")
+    (version,) = re.findall(r"^version: (.+)$", citation, re.MULTILINE)
+    (date,) = re.findall(r"^date-released: (.+)$", citation, re.MULTILINE)
+    assert version == fastrbhc.__version__
+    changelog = (PACKAGE.parent / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"\n## {version} - {date}\n" in changelog
+
+
 def test_missing_package_is_told(printed, monkeypatch):
     monkeypatch.setattr(_versions, "_OPTIONAL", ("no-such-package",))
     assert printed()["Packages"]["no-such-package"] == "not installed"
