@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from benchmarks.datasets import blobs, counts, normal, proportions, uniform
 from benchmarks.memory import resident
-from benchmarks.timing import Compared, compare, warm_up
+from benchmarks.timing import Compared, against_scipy, compare, warm_up
 from recorded import add_options, commit_of, keep
 from rows import Row, load, machine, printed
 from scipy.sparse import csr_matrix
@@ -252,6 +252,14 @@ def audits(size: Size) -> Iterator[Row]:
         yield of_ratio(f"{name}, exact audit", "time ÷ time without audit", found, goal)
 
 
+def small_trees(size: Size) -> Iterator[Row]:
+    """16: few rows, as in a loop over many data sets."""
+    for many, goal in ((50, "≤ 3"), (200, "≤ 1.5"), (1_000, "≤ 0.3")):
+        n = max(size(many), 10)
+        found = against_scipy(normal(n, 3))
+        yield of_ratio(f"{n:,} × 3 normal, Ward", "time ÷ scipy linkage", found, goal)
+
+
 WORK: dict[int, Callable[[Size], Iterator[Row]]] = {
     1: points_in_the_plane,
     2: points_in_space,
@@ -268,6 +276,7 @@ WORK: dict[int, Callable[[Size], Iterator[Row]]] = {
     13: with_threshold,
     14: real_points,
     15: audits,
+    16: small_trees,
 }
 
 
