@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import recorded
 from benchmarks import processes, yardstick
-from benchmarks.processes import CALLS, Call, Cold, Setting, Times
+from benchmarks.processes import CALLS, Call, Cold, Second, Setting, Times
 
 # It compiles for 8 s for each number of columns, reads what was compiled for 2 s, works for 1 s.
 PACKAGE = """
@@ -44,7 +44,8 @@ def test_first_and_second_process(setting, tmp_path):
     assert processes.cold(call, tmp_path / "cache", setting) == Cold(9.0, 2.0)
     assert Cold(9.0, 2.0).ratio == 4.5
     assert processes.times(call, tmp_path / "cache", setting) == Times(3.0, 1.0)
-    assert processes.second_process(call, tmp_path / "cache", setting, repeats=1) == 2.0
+    found = processes.second_process(call, tmp_path / "cache", setting, repeats=1)
+    assert found == Second(2.0, 2.0)
 
 
 def test_another_number_of_columns(setting, tmp_path, monkeypatch):
@@ -60,8 +61,11 @@ def test_options_arrive(setting, tmp_path):
 
 
 def test_a_package_from_elsewhere_is_refused(setting, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "fastrbhc").symlink_to(setting.package / "fastrbhc")
     with pytest.raises(RuntimeError, match="was wanted"):
-        processes.times(Call("normal", "ward", n=10), tmp_path, Setting(tmp_path / "other"))
+        processes.times(Call("normal", "ward", n=10), tmp_path, Setting(other))
 
 
 def test_yardstick(monkeypatch):
@@ -87,7 +91,7 @@ def measured(monkeypatch):
     """The table without its processes."""
     monkeypatch.setattr(bench_compile, "cold", lambda *_: Cold(8.0, 2.0))
     monkeypatch.setattr(bench_compile, "another_number_of_columns", lambda *_: Cold(1.0, 2.5))
-    monkeypatch.setattr(bench_compile, "second_process", lambda *_: 0.125)
+    monkeypatch.setattr(bench_compile, "second_process", lambda *_: Second(0.5, 0.125))
 
 
 def test_all_rows(measured, monkeypatch, capsys, tmp_path):
@@ -100,9 +104,10 @@ def test_all_rows(measured, monkeypatch, capsys, tmp_path):
     (run,) = json.loads(file.read_text(encoding="utf-8"))["runs"]
     assert "Y: 2.0 s" in run["about"]
     values = {row["work"]: row["value"] for row in run["rows"]}
-    assert len(values) == 9
+    assert len(values) == 12
     assert set(values) >= set(CALLS)
-    assert values["Poisson 1,000 × 3, second process"] == 0.125
+    assert values["Poisson 1,000 × 3, second process"] == 0.5
+    assert values["Poisson 1,000 × 3, second process, Numba set up"] == 0.125
     assert values["Ward 10,000 × 4, once 10,000 × 3 is compiled"] == 0.4
 
 

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from .datasets import blobs, counts, normal
+from .yardstick import set_numba_up
 
 LATER_CALLS = 3
 ROWS = {"blobs": blobs, "counts": counts, "normal": normal}
@@ -22,6 +23,8 @@ def main() -> None:
         raise SystemExit(f"fastrbhc of {package} was wanted, and {fastrbhc.__file__} imported")
     clock = getattr(time, sys.argv[1])
     function, family, options = getattr(fastrbhc, call["function"]), call["family"], call["options"]
+    if call["numba_is_set_up"]:
+        set_numba_up()
     X = ROWS[call["rows"]](call["n"], call["d"])
 
     def seconds() -> float:

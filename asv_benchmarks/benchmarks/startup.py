@@ -50,7 +50,7 @@ class FirstCall:
 
     def track_second_process(self, ratios, call):
         """Another process has compiled: by how much the first call is longer than a later one."""
-        return max(0.0, second_process(CALLS[call], _cache(call), _SETTING))
+        return max(0.0, second_process(CALLS[call], _cache(call), _SETTING).whole)
 
     track_second_process.unit = "seconds"
 

@@ -54,9 +54,14 @@ def _around(inner: Any) -> Any:
     return kernel
 
 
+def set_numba_up() -> None:
+    """What Numba does once in a process, whoever compiles, and whatever is on disk."""
+    njit(lambda x: x + 1)(1)
+
+
 def seconds(clock: Callable[[], float]) -> float:
     """Y, in a process that has compiled nothing yet: what Numba sets up once is not part of it."""
-    njit(lambda x: x + 1)(1)
+    set_numba_up()
     outermost, record = chain(), Record(np.zeros(8), np.zeros(8), np.zeros(8))
     begin = clock()
     outermost(record, 0)
