@@ -77,6 +77,16 @@ def test_nothing_recorded_is_an_empty_history(tmp_path):
     assert history(tmp_path / "absent") == {"commits": [], "rows": []}
 
 
+def test_what_is_in_the_repository_can_be_read():
+    found = history()
+    assert {row["by"] for row in found["rows"]} == {"bench-compile", "bench-peers"}
+    for commit in found["commits"]:
+        assert (recorded.RECORDED / f"{commit['commit']}.json").stat().st_size < 20_000
+    for row in found["rows"]:
+        assert row["to_reach"].startswith(("≤", "≥"))
+        assert any(value is not None for value in row["values"])
+
+
 @pytest.fixture
 def checkout(tmp_path):
     """A repository with a package, all of it committed."""
