@@ -8,7 +8,7 @@ PYTEST = $(BIN)/python -m pytest
 TWO_WORKERS = -n 2 --dist loadfile
 
 .PHONY: demo test lint types docs test-notebooks notebooks test-families test-indices test-thorough \
-	test-lowest baselines bench bench-all bench-compare bench-peers dashboard clean
+	test-lowest baselines bench bench-all bench-compare bench-peers bench-compile record dashboard clean
 
 # Installed again whenever the metadata change; the demonstration needs less than the tests.
 $(VENV)/runtime: pyproject.toml
@@ -107,6 +107,16 @@ bench-compare: $(VENV)/installed
 # the directory FASTRBHC_DATA. Some rows only, and smaller: OPTIONS="--only 1,6 --small".
 bench-peers: $(VENV)/installed
 	$(BIN)/python asv_benchmarks/bench_peers.py $(OPTIONS)
+
+# What first calls cost with nothing compiled, over the time to compile a yardstick; some minutes. Some
+# rows only, or another checkout: OPTIONS="--only 1,5 --package ../other".
+bench-compile: $(VENV)/installed
+	$(BIN)/python asv_benchmarks/bench_compile.py $(OPTIONS)
+
+# Both tables, kept in asv_benchmarks/recorded under the present commit. Commit the file.
+record: $(VENV)/installed
+	$(BIN)/python asv_benchmarks/bench_compile.py --record $(OPTIONS)
+	$(BIN)/python asv_benchmarks/bench_peers.py --record $(OPTIONS)
 
 clean:
 	rm -rf $(VENV) $(VENV)-lowest docs/_build docs/api docs/notebooks .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -17,44 +17,28 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse
 import contextlib
-import datetime
 import gc
 import multiprocessing
-import platform
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
-import scipy
 from benchmarks.datasets import blobs, counts, normal, proportions, uniform
 from benchmarks.memory import resident
-from benchmarks.timing import Compared, compare, warm_up
+from benchmarks.timing import Compared, against_scipy, compare, warm_up
+from recorded import add_options, commit_of, keep
+from rows import Row, load, machine, printed
 from scipy.sparse import csr_matrix
 from scipy.spatial import cKDTree
 
 import fastrbhc
 
 Size = Callable[[int], int]
-
-
-class Row(NamedTuple):
-    """One line of the table."""
-
-    work: str
-    measure: str
-    reached: str
-    to_reach: str
-    seconds: float | None = None
-    runs: int = 1
-
-    def __str__(self) -> str:
-        seconds = "" if self.seconds is None else f"{self.seconds:.3g}"
-        cells = (self.work, self.measure, self.reached, self.to_reach, seconds, str(self.runs))
-        return f"| {' | '.join(cells)} |"
+PACKAGE = Path(fastrbhc.__file__).resolve().parents[1]
+THREADS = "Two threads, unless a row says otherwise."
 
 
 class Memory(NamedTuple):
@@ -71,33 +55,32 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", help="numbers of rows, for example 1,6,7")
     parser.add_argument("--small", action="store_true", help="a hundredth of the rows, to try it")
+    add_options(parser)
     arguments = parser.parse_args()
     only = [int(number) for number in arguments.only.split(",")] if arguments.only else list(WORK)
     if not set(only) <= set(WORK):
         parser.error(f"--only takes numbers from 1 to {max(WORK)}")
-    print(f"{machine()}\n")
+    if arguments.record and arguments.small:
+        parser.error("--record keeps numbers that mean something, and those of --small do not")
+    try:
+        commit = commit_of(PACKAGE) if arguments.record else None
+    except ValueError as error:
+        parser.error(str(error))
+    about = f"{machine()} {THREADS} {load()}".strip()
+    print(f"{about}\n")
     if arguments.small:
         print("A hundredth of the rows: the numbers mean nothing.\n")
-    print("| work | measure | reached | to reach | seconds | runs |\n|---|---|---|---|---|---|")
-    for number in only:
+    rows = list(printed(measured(only, lambda n: n // 100 if arguments.small else n)))
+    keep(arguments, commit, "bench-peers", about, rows)
+
+
+def measured(numbers: Iterable[int], size: Size) -> Iterator[Row]:
+    """Rows by number; those whose data or peers are missing say so."""
+    for number in numbers:
         try:
-            for row in WORK[number](lambda n: n // 100 if arguments.small else n):
-                print(row, flush=True)
+            yield from WORK[number](size)
         except (FileNotFoundError, ImportError) as error:
-            print(Row(f"({number})", f"left out: {error}", "", ""), flush=True)
-
-
-def machine() -> str:
-    """What the numbers were measured on, and when."""
-    name = platform.processor() or platform.machine()
-    with contextlib.suppress(OSError, StopIteration):
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        name = next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    return (
-        f"{name}, {os.cpu_count()} cores; Python {platform.python_version()}, "
-        f"NumPy {np.__version__}, Numba {numba.__version__}, SciPy {scipy.__version__}; "
-        f"{datetime.date.today()}. Two threads, unless a row says otherwise."
-    )
+            yield Row(f"({number})", f"left out: {error}", "", "")
 
 
 def points_in_the_plane(size: Size) -> Iterator[Row]:
@@ -127,9 +110,14 @@ def ten_million(size: Size) -> Iterator[Row]:
     for many, goal in ((10_000_000, "≤ 200 bytes a row"), (1_000_000, "≤ 250 MB")):
         n = size(many)
         found = in_a_process(uniform, n, 2)
-        reached = f"{found.grown / n:.0f} bytes a row, {found.grown / 1e6:.0f} MB"
+        each, megabytes = found.grown / n, found.grown / 1e6
         yield Row(
-            work.format(n), "memory at its peak, over the input", reached, goal, found.seconds
+            work.format(n),
+            "memory at its peak, over the input",
+            f"{each:.0f} bytes a row, {megabytes:.0f} MB",
+            goal,
+            found.seconds,
+            value=megabytes if goal.endswith("MB") else each,
         )
 
 
@@ -264,6 +252,14 @@ def audits(size: Size) -> Iterator[Row]:
         yield of_ratio(f"{name}, exact audit", "time ÷ time without audit", found, goal)
 
 
+def small_trees(size: Size) -> Iterator[Row]:
+    """16: few rows, as in a loop over many data sets."""
+    for many, goal in ((50, "≤ 3"), (200, "≤ 1.5"), (1_000, "≤ 0.3")):
+        n = max(size(many), 10)
+        found = against_scipy(normal(n, 3))
+        yield of_ratio(f"{n:,} × 3 normal, Ward", "time ÷ scipy linkage", found, goal)
+
+
 WORK: dict[int, Callable[[Size], Iterator[Row]]] = {
     1: points_in_the_plane,
     2: points_in_space,
@@ -280,6 +276,7 @@ WORK: dict[int, Callable[[Size], Iterator[Row]]] = {
     13: with_threshold,
     14: real_points,
     15: audits,
+    16: small_trees,
 }
 
 
@@ -325,12 +322,12 @@ def against_pairs(
 
 def of_ratio(work: str, measure: str, found: Compared, goal: str) -> Row:
     """A row of the table."""
-    return Row(work, measure, f"{found.ratio:.3g}", goal, found.seconds, found.runs)
+    return Row(work, measure, f"{found.ratio:.3g}", goal, found.seconds, found.runs, found.ratio)
 
 
 def inverse(row: Row, found: Compared) -> Row:
     """The same, for a measure of which more is better."""
-    return row._replace(reached=f"{1.0 / found.ratio:.3g}")
+    return row._replace(reached=f"{1.0 / found.ratio:.3g}", value=1.0 / found.ratio)
 
 
 def real(name: str) -> Any:

@@ -1,4 +1,6 @@
-"""One page of all results that asv saved, which needs nothing from elsewhere: ``make dashboard``.
+"""One page of all results, which needs nothing from elsewhere: ``make dashboard``.
+
+Results are what asv saved on this machine and the ratios that the repository keeps (recorded.py).
 
 asv's own page loads jQuery, flot and Bootstrap from the network and stays blank without it. This
 one is a single file with the results inside, and a little JavaScript that draws them as SVG.
@@ -19,12 +21,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from recorded import RECORDED, history
 from regressions import FACTOR
 from suite import BENCHMARKS, ENVIRONMENTS, HERE, RESULTS, ROOT, cases
 
 TITLE = "fastrbhc benchmarks"
 PAGE = HERE / "page"
-SCRIPTS = ("graphs.js", "measured.js", "overview.js", "detail.js", "page.js")
+SCRIPTS = ("graphs.js", "measured.js", "overview.js", "detail.js", "recorded.js", "page.js")
 # Versions of the formats that asv writes; others may mean something else.
 _BENCHMARKS_FORMAT, _RESULTS_FORMAT = 2, 2
 
@@ -50,10 +53,11 @@ def main() -> int:
     """Write the page."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--results", type=Path, default=RESULTS, help="where asv saved them")
+    parser.add_argument("--recorded", type=Path, default=RECORDED, help="ratios that are kept")
     parser.add_argument("--to", type=Path, default=ROOT / ".asv" / "dashboard" / "index.html")
     arguments = parser.parse_args()
     try:
-        data = collect(arguments.results)
+        data = collect(arguments.results, kept=arguments.recorded)
     except FileNotFoundError as error:
         print(f"no results yet ({error}): `make bench` measures some", file=sys.stderr)
         return 1
@@ -78,9 +82,11 @@ def page(data: dict[str, Any]) -> str:
     )
 
 
-def collect(results: Path, repository: Path = ROOT) -> dict[str, Any]:
-    """What the page shows, from the directory of results."""
-    benchmarks = _described(results / "benchmarks.json")
+def collect(results: Path, repository: Path = ROOT, kept: Path = RECORDED) -> dict[str, Any]:
+    """What the page shows, from the directory of results and that of recorded ratios."""
+    listed = results / "benchmarks.json"
+    benchmarks = _described(listed) if listed.exists() else {}
+    recorded = history(kept)
     places: dict[tuple[str, str], dict[str, Any]] = {}
     for folder in sorted(path.parent for path in results.glob("*/machine.json")):
         about = json.loads((folder / "machine.json").read_text())
@@ -95,7 +101,7 @@ def collect(results: Path, repository: Path = ROOT) -> dict[str, Any]:
             )
             place["files"].append(file)
             place["versions"] |= _versions(results, file)
-    if not places:
+    if not places and not recorded["commits"]:
         raise FileNotFoundError(f"{results} has no results of any commit")
     subjects = _subjects(
         {file["commit_hash"] for place in places.values() for file in place["files"]}, repository
@@ -108,6 +114,7 @@ def collect(results: Path, repository: Path = ROOT) -> dict[str, Any]:
         "modules": _modules(),
         "benchmarks": [benchmark for name, benchmark in benchmarks.items() if name in measured],
         "machines": machines,
+        "recorded": recorded,
     }
 
 

@@ -40,6 +40,7 @@ QUICK = (
     r"^bhc\.Models\.time_tree\('\w+', 1000\)",
     r"^ratios\.WardAgainstPeers\.track_auto\('\w+', 2000, ",
     r"^ratios\.AgainstNeighbours\..*'(spherical_gaussian|poisson)', 2\)",
+    r"^ratios\.SmallTrees\.",
     r"^ratios\.AgainstOurselves\.",
 )
 

@@ -13,6 +13,8 @@ from itertools import product
 import numpy as np
 import pytest
 from dashboard import collect, main, page
+from recorded import Commit, record, run_of
+from rows import Row
 
 COLUMNS = ["result", "params", "version", "started_at", "duration", "stats_ci_99_a"]
 COLUMNS += ["stats_ci_99_b", "stats_q_25", "stats_q_75"]
@@ -158,9 +160,34 @@ def test_formats_that_are_not_known_are_refused(results, tmp_path):
 
 
 def test_without_results_it_says_how_to_get_some(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("sys.argv", ["dashboard.py", "--results", str(tmp_path)])
+    empty = ["--results", str(tmp_path), "--recorded", str(tmp_path)]
+    monkeypatch.setattr("sys.argv", ["dashboard.py", *empty])
     assert main() == 1
     assert "make bench" in capsys.readouterr().err
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """Ratios of three recorded commits, the last of which makes Ward quicker."""
+    folder = tmp_path / "recorded"
+    for number, (ward, peer) in enumerate([(4.8, 30.0), (4.0, 60.0), (1.0, 20.0)]):
+        commit = Commit("abc"[number] * 7, f"2026-01-0{number + 1}T10:00:00+00:00", f"No. {number}")
+        rows = [Row("Ward <b>", "time ÷ Y", "", "≤ 1.2", value=ward)]
+        record(commit, run_of("bench-compile", f"Abacus {number}", rows), folder)
+        if number != 1:
+            rows = [Row("20,000 × 2", "fastcluster ÷ time", "", "≥ 25", value=peer)]
+            record(commit, run_of("bench-peers", "Abacus", rows), folder)
+    return folder
+
+
+def test_recorded_ratios_are_enough_for_a_page(kept, tmp_path):
+    data = collect(tmp_path / "absent", repository=tmp_path, kept=kept)
+    assert data["machines"] == data["benchmarks"] == []
+    assert [commit["commit"][0] for commit in data["recorded"]["commits"]] == ["a", "b", "c"]
+    assert [row["values"] for row in data["recorded"]["rows"]] == [
+        [4.8, 4.0, 1.0],
+        [30.0, None, 20.0],
+    ]
 
 
 # ---- what is drawn -------------------------------------------------------------------------------
@@ -170,7 +197,11 @@ def test_the_page_refers_to_nothing_outside(results, tmp_path):
     text = page(collect(results, repository=tmp_path))
     assert not re.findall(r"(?:https?:|ftp:)?//[a-z0-9.-]+\.[a-z]{2,}", text)
     assert not re.findall(r"\bsrc\s*=|@import|url\(|\bfetch\(|XMLHttpRequest", text)
-    assert set(re.findall(r'<(?:a|link)\b[^>]*href="([^"$]*)"', text)) == {"#/", "data:,"}
+    assert set(re.findall(r'<(?:a|link)\b[^>]*href="([^"$]*)"', text)) == {
+        "#/",
+        "#/recorded",
+        "data:,",
+    }
     assert "default-src 'none'" in text  # browsers refuse what the page might ask for
 
 
@@ -350,3 +381,41 @@ def test_one_commit_is_enough_for_a_page(results, tmp_path, browser):
     assert [bar["data-case"] for bar in bars] == ["peer=scipy", "peer=</script>"]
     assert [bar["style"] for bar in bars] == ["width:100.00%", "width:50.00%"]
     assert not elements.of("svg", class_="graph")
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_recorded_ratios(fresh, results, kept, tmp_path, browser):
+    path = tmp_path / "index.html"
+    saved = tmp_path / "absent" if fresh else results
+    path.write_text(page(collect(saved, repository=tmp_path, kept=kept)), encoding="utf-8")
+    # A fresh clone has nothing else to show.
+    elements = browser(path, "" if fresh else "#/recorded")
+    assert elements.of("h1")[0]["text"] == "Recorded ratios"
+    ward, peer = elements.of("tr", class_="recorded")
+    assert all(text in ward["text"] for text in ("Ward <b>", "≤ 1.2", "4.8", "4", "1", "×0.25"))
+    assert "×1.50" in peer["text"]  # a third less of what should be large
+    chips = [
+        (chip["text"], chip["class"].split()[1:]) for chip in elements.of("span", class_="chip")
+    ]
+    assert chips[:4] == [
+        ("4.8", ["worse"]),
+        ("4", ["worse"]),
+        ("1", ["better"]),
+        ("×0.25", ["better"]),
+    ]
+    assert chips[4:] == [("30", ["better"]), ("20", ["worse"]), ("×1.50", ["worse"])]
+    lines = [len(vertices(path)) for path in elements.of("path", class_="line")]
+    assert lines == [3, 2]
+    (head,) = [th for th in elements.of("th") if th["text"] == "ccccccc"][:1]
+    assert "Abacus 2" in head["data-tip"]
+    assert ("hidden" in elements.of("div", id="facts")[0]) == fresh
+
+
+def test_search_finds_recorded_ratios(results, kept, tmp_path, browser):
+    path = tmp_path / "index.html"
+    path.write_text(page(collect(results, repository=tmp_path, kept=kept)), encoding="utf-8")
+    (row,) = browser(path, "#/recorded?q=fastcluster").of("tr", class_="recorded")
+    assert "20,000 × 2" in row["text"]
+    overview = browser(path)
+    assert len(overview.of("tr", class_="link")) == 3
+    assert "hidden" not in overview.of("a", id="recorded")[0]

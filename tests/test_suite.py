@@ -28,7 +28,7 @@ def described():
 
 def test_every_subject_has_benchmarks(described):
     subjects = {name.split(".")[0] for name in described}
-    helpers = {"__init__", "common", "datasets", "timing"}
+    helpers = {"__init__", "common", "datasets", "first_call", "processes", "timing", "yardstick"}
     assert subjects == {path.stem for path in BENCHMARKS.glob("*.py")} - helpers
     assert subjects >= SUBJECTS
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc.families import as_family
-
 
 def normal(n: int, d: int) -> NDArray[np.float64]:
     """Standard normal rows: nothing to find, so nothing to exploit."""
@@ -54,6 +52,9 @@ def shares(n: int, d: int, n_clusters: int = 20) -> NDArray[np.float64]:
 
 def rows_for(family: str, n: int, d: int) -> NDArray[np.float64]:
     """Rows that a family is made for, no two of them alike, so that n rows are n points."""
+    # Here, as processes that time a first call do not need it to make their rows.
+    from fastrbhc.families import as_family
+
     record = as_family(family)
     if np.isfinite(record.domain.upper):
         return shares(n, d)

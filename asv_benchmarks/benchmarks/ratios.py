@@ -16,7 +16,7 @@ import fastrbhc
 
 from .common import prepared
 from .datasets import normal, uniform
-from .timing import compare, warm_up
+from .timing import against_scipy, compare, warm_up
 
 
 def _fastcluster(X):
@@ -59,6 +59,19 @@ class WardAgainstPeers:
         return compare(
             lambda: fastrbhc.linkage(self.X, "ward", n_jobs=1), lambda: PEERS[peer](self.X)
         ).ratio
+
+
+class SmallTrees:
+    """Ward trees of few rows of 3 columns, as in a loop over many data sets, against SciPy's."""
+
+    params = ([50, 200, 1_000],)
+    param_names = ("n",)
+    timeout = 900.0
+    unit = "our time / scipy's"
+
+    def track_time(self, n):
+        """As "auto" does it."""
+        return against_scipy(normal(n, 3)).ratio
 
 
 class AgainstNeighbours:

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-_PROGRAM = """
-import sys, time
-import numpy as np
-begin = time.perf_counter()
 import fastrbhc
-X = np.random.default_rng(0).gamma(2.0, 20.0, size=(1_000, 3))
-imported = time.perf_counter()
-fastrbhc.linkage(X, sys.argv[1])
-print(imported - begin, time.perf_counter() - imported)
-"""
+
+from .processes import CALLS, Setting, another_number_of_columns, cold, second_process
+
+# The checkout, or the folder of installed packages, that this process imports from.
+_SETTING = Setting(Path(fastrbhc.__file__).resolve().parents[1])
 
 
 class Import:
@@ -37,43 +30,43 @@ class Import:
 
 
 class FirstCall:
-    """The first tree of a process: 1,000 rows of 3 columns, after the import."""
+    """The first call of a process, after the import."""
 
-    params = (["spherical_gaussian", "poisson", "gaussian"],)
-    param_names = ("family",)
+    params = (list(CALLS),)
+    param_names = ("call",)
     timeout = 900.0
-    unit = "seconds"
 
     def setup_cache(self):
         """Time first calls with an empty cache, which is full then and kept for the second."""
-        cold = {}
-        for family in self.params[0]:
-            cold[family] = _first_call(family, Path("numba", family))
-        return cold
+        return {name: cold(call, _cache(name), _SETTING).ratio for name, call in CALLS.items()}
 
-    setup_cache.timeout = 1_800.0
+    setup_cache.timeout = 3_600.0
 
-    def track_cold(self, cold, family):
-        """Nothing is compiled yet: an empty NUMBA_CACHE_DIR."""
-        return cold[family]
+    def track_cold(self, ratios, call):
+        """Nothing is compiled yet; in units of the yardstick, a chain of 21 small kernels."""
+        return ratios[call]
 
-    def track_warm(self, cold, family):
-        """Another process has compiled."""
-        cache = Path("numba", family)
-        return min(_first_call(family, cache) for _ in range(3))
+    track_cold.unit = "first call / yardstick"
+
+    def track_second_process(self, ratios, call):
+        """Another process has compiled: by how much the first call is longer than a later one."""
+        return max(0.0, second_process(CALLS[call], _cache(call), _SETTING).whole)
+
+    track_second_process.unit = "seconds"
 
 
-def _first_call(family, cache):
-    """Seconds of the first call in a fresh process with this cache."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache.absolute())}
-    with tempfile.TemporaryDirectory() as elsewhere:
-        done = subprocess.run(
-            [sys.executable, "-c", _PROGRAM, family],
-            env=environment,
-            cwd=elsewhere,
-            capture_output=True,
-            text=True,
-        )
-    if done.returncode:
-        raise RuntimeError(done.stderr)
-    return float(done.stdout.split()[1])
+class AnotherNumberOfColumns:
+    """Ward's method, 10,000 rows of 4 columns, once a process has compiled for 3."""
+
+    timeout = 1_800.0
+    unit = "first call / yardstick"
+
+    def track_cold(self):
+        """By how much the first call is longer than a later one."""
+        with tempfile.TemporaryDirectory() as cache:
+            return another_number_of_columns(Path(cache), _SETTING).ratio
+
+
+def _cache(name):
+    """A folder for what a call compiles, in asv's folder for what one setup leaves to others."""
+    return Path("numba", str(list(CALLS).index(name)))

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.cluster.hierarchy import linkage as scipy_linkage
 
 import fastrbhc
 
@@ -44,6 +45,17 @@ def compare(
         own.append(_seconds(ours))
     ratios = [mine / other for mine, other in zip(own, theirs, strict=True)]
     return Compared(statistics.median(ratios), statistics.median(own), len(own))
+
+
+def against_scipy(X: Any) -> Compared:
+    """Ward's tree of few rows as anyone would call it, against SciPy's: hundreds of turns."""
+    fastrbhc.linkage(X, "ward")
+    return compare(
+        lambda: fastrbhc.linkage(X, "ward"),
+        lambda: scipy_linkage(X, "ward"),
+        repeats=2_000,
+        patience=5.0,
+    )
 
 
 def warm_up(X: Any, family: str, **options: Any) -> None:

@@ -87,8 +87,10 @@ function day(date) {
 }
 
 function facts() {
-  const m = machine(),
-    commits = m.commits,
+  const m = machine();
+  document.getElementById("facts").hidden = !m;
+  if (!m) return;
+  const commits = m.commits,
     last = commits[commits.length - 1];
   const parts = [
     `<b>${escaped(m.name)}</b>`,

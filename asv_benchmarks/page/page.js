@@ -23,14 +23,19 @@ function show() {
   const benchmark = DATA.benchmarks.find((b) => b.name === name);
   facts();
   if (document.activeElement !== $search) $search.value = query.get("q") || "";
-  if (benchmark) detail(benchmark, query);
+  // A fresh clone has nothing but what the repository keeps.
+  const recorded = name === RECORDED || !DATA.machines.length;
+  if (recorded) recordedPage();
+  else if (benchmark) detail(benchmark, query);
   else overview();
-  document.title = benchmark ? `${benchmark.name} · ${DATA.title}` : DATA.title;
+  const title = recorded ? "Recorded ratios" : benchmark && benchmark.name;
+  document.title = title ? `${title} · ${DATA.title}` : DATA.title;
 }
 
 DATA.machines.forEach((m, k) =>
   $machine.add(new Option([m.name, m.python && "Python " + m.python].filter(Boolean).join(", "), k)),
 );
+document.getElementById("recorded").hidden = !DATA.recorded.rows.length;
 $machine.hidden = DATA.machines.length < 2;
 $machine.onchange = show;
 $search.oninput = searched;

@@ -1,0 +1,63 @@
+"""Rows of the tables that are printed and kept, and the machine that they were measured on."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import platform
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import scipy
+
+HEAD = "| work | measure | reached | to reach | seconds | runs |\n|---|---|---|---|---|---|"
+
+
+class Row(NamedTuple):
+    """One line of a table."""
+
+    work: str
+    measure: str
+    reached: str
+    to_reach: str
+    seconds: float | None = None
+    runs: int = 1
+    value: float | None = None  # what was reached as a number, in the unit of what is to be reached
+
+    def __str__(self) -> str:
+        seconds = "" if self.seconds is None else f"{self.seconds:.3g}"
+        cells = (self.work, self.measure, self.reached, self.to_reach, seconds, str(self.runs))
+        return f"| {' | '.join(cells)} |"
+
+
+def printed(rows: Iterable[Row]) -> Iterator[Row]:
+    """The same rows, each printed as soon as it is there."""
+    print(HEAD, flush=True)
+    for row in rows:
+        print(row, flush=True)
+        yield row
+
+
+def machine() -> str:
+    """What the numbers were measured on, and when."""
+    name = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        name = next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    return (
+        f"{name}, {os.cpu_count()} cores; Python {platform.python_version()}, "
+        f"NumPy {np.__version__}, Numba {numba.__version__}, SciPy {scipy.__version__}; "
+        f"{datetime.date.today()}."
+    )
+
+
+def load() -> str:
+    """How much else the machine had to do in the last minutes, where the system tells."""
+    try:
+        return f"Load average of the five minutes before: {os.getloadavg()[1]:.1f}."
+    except (AttributeError, OSError):
+        return ""
