@@ -66,7 +66,10 @@ def _fingerprint() -> bytes:
     for name in ("BOUNDSCHECK", "OPT", "CPU_NAME", "CPU_FEATURES", "DEBUGINFO_DEFAULT"):
         digest.update(f"{name}={getattr(config, name, None)};".encode())
     for path in sorted(_PACKAGE.rglob("*.py")):
-        digest.update(path.read_bytes())
+        source = path.read_bytes()
+        # Kernels are made of what stands in the engine, or in a family, or imports the engine.
+        if path.parent.name == "families" or b"_engine" in source:
+            digest.update(source)
     return digest.digest()
 
 
@@ -119,7 +122,7 @@ def _warn_once(what: str) -> None:
         )
 
 
-class Kernel(_Dispatcher):  # type: ignore[misc]
+class Kernel(_Dispatcher):
     """A jitted function: a fragment for kernels that call it, a program when Python does."""
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
@@ -180,8 +183,8 @@ def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function with the package's options, and keep its programs on disk.
 
     Kernels let go of the interpreter lock, so Python threads run them side by side. That is all
-    the parallelism there is: Numba's own (``prange``) starts thread pools that a forked child cannot
-    use, and can abort when two threads enter it. Kernels allocate nothing.
+    the parallelism there is: Numba's own (``prange``) starts thread pools that a forked child
+    cannot use, and can abort when two threads enter it. Kernels allocate nothing.
     """
     return _compiled(function, _OPTIONS)
 
@@ -246,10 +249,9 @@ def _contract(declaration: Callable[..., Any], options: dict[str, Any], default:
 
 def overload(function: Callable[..., Any], options: dict[str, Any] = _OPTIONS) -> Any:
     """Numba's ``overload``, for what becomes a fragment."""
-    jit_options = {k: v for k, v in options.items() if k != "nopython"}
-    return _overload(
-        function, strict=False, jit_options={**jit_options, "pipeline_class": FragmentCompiler}
-    )
+    jit_options: Any = {k: v for k, v in options.items() if k != "nopython"}
+    jit_options["pipeline_class"] = FragmentCompiler
+    return _overload(function, strict=False, jit_options=jit_options)
 
 
 def instruction(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:

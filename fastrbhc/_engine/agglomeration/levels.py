@@ -7,10 +7,10 @@ on until no pair is left below the level; then the level rises to the median of 
 Staying at one level keeps the clusters alike in size, which is what makes queries cheap:
 one large cluster in a sea of points has to look at many of them.
 
-Every cluster stands in the list of those whose nearest neighbour is the same. It leaves that list only
-when the neighbour is merged, and then the whole list is read, so that a round costs what it changes.
-A cluster whose neighbour is gone keeps its old key, which is a lower bound of the new one, since d
-is reducible; it is looked up again once the level has passed that key.
+Every cluster stands in the list of those whose nearest neighbour is the same. It leaves that list
+only when the neighbour is merged, and then the whole list is read, so that a round costs what it
+changes. A cluster whose neighbour is gone keeps its old key, which is a lower bound of the new one,
+since d is reducible; it is looked up again once the level has passed that key.
 
 What decides the order of merges is compiled once for all families: look-ups and merges are jobs.
 """
@@ -58,7 +58,7 @@ from fastrbhc._engine.neighbors.contract import (
     touch,
 )
 from fastrbhc._engine.neighbors.ordering import rank_of_union
-from fastrbhc._engine.records import Job, call, record
+from fastrbhc._engine.records import Job, call, record, replaced
 from fastrbhc._engine.team import Team, parallel_for, team_of
 from fastrbhc._engine.threads import Threads
 from fastrbhc._engine.traversal import in_order, subtree_maxima
@@ -306,8 +306,8 @@ def _n_pieces(count, n_threads):
 def _next_level(rounds, n_slots):
     """A level that half of the keys are below, or a few more; NaN if none is left.
 
-    Keys are counted by their leading bits: one pass, without a copy, and the order of the slots does
-    not matter.
+    Keys are counted by their leading bits: one pass, without a copy, and the order of the slots
+    does not matter.
     """
     keys, counts, threshold = rounds.queries.values, rounds.counts, rounds.queries.cutoff
     for box in range(counts.size):
@@ -384,7 +384,7 @@ def _compact_lists(rounds, n_stretches):
 
 @kernel
 def _pair_up(rounds):
-    """Find the pairs to merge among the slots found; queue their unions and whose neighbour is gone."""
+    """Find pairs to merge among the slots found; queue unions and those who lose a neighbour."""
     queries, reverse, level = rounds.queries, rounds.reverse, rounds.level
     keys, neighbors, queue = queries.values, queries.neighbors, queries.queue
     n_queued, pairs = rounds.n_queued, 0
@@ -440,7 +440,7 @@ def _by_level(log: MergeLog, n: int) -> MergeLog:
         some = order[places]
         depths, ranks = _depths_and_ranks(children, n)
         order[places] = some[np.lexsort((ranks[some], depths[some], levels[some]))]
-    return log._replace(children=in_order(children, order, n), heights=heights[order])
+    return replaced(log, children=in_order(children, order, n), heights=heights[order])
 
 
 @allocating_kernel

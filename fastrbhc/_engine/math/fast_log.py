@@ -37,12 +37,12 @@ def _series_log(x: float) -> float:
     return exponent * 0.6931471805599453 + 2.0 * z * series
 
 
-def _bits(x: float) -> int:
+def _bits(x: float) -> Any:
     """A float's bits as an integer, in kernels."""
     raise NotImplementedError
 
 
-def _float(bits: int) -> float:
+def _float(bits: Any) -> float:
     """The float that has these bits, in kernels."""
     raise NotImplementedError
 

@@ -9,8 +9,8 @@ looks at all others when it is made, the younger of the two does that, and no on
 When a cluster is looked up again, those older than itself will do. Scanning makes use of that, by
 keeping the clusters in the order of their making.
 
-Methods that run inside kernels are declared below; those that know nothing of the geometry are compiled
-once for all families. Plain Python are
+Methods that run inside kernels are declared below; those that know nothing of the geometry are
+compiled once for all families. Plain Python are
 
 ``rebuild(clusters, threads)``
     Called when many slots are free: moves the clusters to the first slots, in an order that suits
@@ -101,9 +101,9 @@ def find(index, geometry, clusters, queries, first, last, scratch):
 def possible_violations(index, geometry, clusters, a, b, height, part, parts, scratch):
     """Write to scratch.hits every slot x that may violate reducibility when a and b are merged.
 
-    That is one whose ``violation_bounds`` are not above the height. Returns how many there are. Only
-    one of so many parts of the index is looked at, so that threads can share them; how many parts
-    there are is a power of 2.
+    That is one whose ``violation_bounds`` are not above the height. Returns how many there are.
+    Only one of so many parts of the index is looked at, so that threads can share them; how many
+    parts there are is a power of 2.
     """
 
 

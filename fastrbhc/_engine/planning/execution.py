@@ -36,7 +36,7 @@ def planned_space(
 ) -> Space:
     """The clusters with an index over them."""
     features = geometry.storage(clusters.means.shape[0]).box_features
-    index = BACKENDS[plan.neighbors].index(clusters, features, threads, audited)
+    index = BACKENDS[plan.neighbors].make_index(clusters, features, threads, audited)
     adapted = geometry.for_clusters(clusters)
     return Space(adapted, adapted._replace(columns=plan.columns), clusters, index)
 
