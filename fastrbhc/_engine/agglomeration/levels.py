@@ -105,6 +105,7 @@ class Rounds:
     n_queued: int
     n_found: int
     n_pairs: int
+    looked_up: bool  # whether the queue has been looked up, and not yet entered into the lists
     level: float  # only pairs below it are merged
 
 
@@ -181,6 +182,7 @@ def _initial_state(space: Space, threshold: float, log: MergeLog, threads: Threa
         n_queued=n,
         n_found=0,
         n_pairs=0,
+        looked_up=False,
         level=-np.inf,
     )
     search = Search(space.index, space.geometry, clusters, queries)
@@ -215,7 +217,7 @@ def _merge_by_levels(
         seconds_per_query = threads.run(
             state.look_up, rounds.n_queued, seconds_per_query, report_first
         )
-        _enlist(rounds)
+        rounds.looked_up = True
 
     def merge_pairs() -> None:
         nonlocal seconds_per_merge
@@ -254,6 +256,8 @@ def _advance(state, longest_queue, longest_list, scratch):
     log, clusters, rounds, team = state.log, state.clusters, state.rounds, state.team
     budget = max(longest_queue, 1)
     while budget > 0:
+        if rounds.looked_up:
+            _enlist(rounds)
         _pair_up(rounds)
         if rounds.n_pairs > longest_list:
             return WANTS_MERGES
@@ -276,7 +280,7 @@ def _advance(state, longest_queue, longest_list, scratch):
         budget -= rounds.n_queued
         queued = rounds.n_queued
         parallel_for(team, state.look_up, queued, _n_pieces(queued, team.size), scratch)
-        _enlist(rounds)
+        rounds.looked_up = True
     return OUT_OF_BUDGET
 
 
@@ -289,7 +293,7 @@ def _merge_round(state, scratch):
     if pairs * _SLOTS_PER_PAIR > state.clusters.n_slots:
         parts = refitting.n_parts
         parallel_for(team, refitting.parts, parts, parts, scratch)
-        call(refitting.rest, 0, 1, scratch)
+        call(refitting.parts, parts, parts + 1, scratch)
     else:
         for p in range(pairs):
             call(refitting.merge, np.int64(rounds.unions[p]), np.int64(rounds.partners[p]), scratch)
@@ -339,7 +343,7 @@ def _enlist(rounds):
         if y >= 0:
             reverse.next[x] = reverse.head[y]
             reverse.head[y] = x
-    rounds.n_queued, rounds.n_found = 0, count
+    rounds.n_queued, rounds.n_found, rounds.looked_up = 0, count, False
 
 
 @kernel
