@@ -133,6 +133,7 @@ class Kernel(_Dispatcher):
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         super().__init__(function, targetoptions=options, pipeline_class=FragmentCompiler)
         self._entries: dict[tuple[Any, ...], Any] = {}
+        self._addresses: dict[tuple[Any, ...], int] = {}
 
     @functools.cached_property
     def program(self) -> Any:
@@ -176,13 +177,15 @@ class Kernel(_Dispatcher):
         """What Numba asks of a kernel that another kernel calls."""
         return super().get_call_template(tuple(types.unliteral(a) for a in args), kws)
 
-    def address(self, *arguments: Any) -> int:
-        """Where the machine code for such arguments begins; see `jobs`."""
-        signature = tuple(numba.typeof(argument) for argument in arguments)
-        self.program.compile(signature)
-        compiled = self.program.overloads[signature]
-        pointer: int = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
-        return pointer
+    def address(self, *kinds: Any) -> int:
+        """Where the machine code for arguments of these types begins; see `records.Job`."""
+        found = self._addresses.get(kinds)
+        if found is None:
+            self.program.compile(kinds)
+            compiled = self.program.overloads[kinds]
+            name = compiled.fndesc.llvm_func_name
+            found = self._addresses[kinds] = compiled.library.get_pointer_to_function(name)
+        return found
 
 
 _NUMBER_TYPES: dict[Any, Any] = {

@@ -324,7 +324,10 @@ class Job:
 
     def __init__(self, kernel: Any, task: Any, scratch: Any) -> None:
         self.kernel, self.task = kernel, task
-        self.address = 0 if PLAIN_PYTHON else kernel.address(task, 0, 0, scratch)
+        self.address = 0
+        if not PLAIN_PYTHON:
+            kinds = task._numba_type_, types.int64, types.int64, scratch._numba_type_
+            self.address = kernel.address(*kinds)
 
     def __call__(self, first: int, last: int, scratch: Any) -> None:
         self.kernel(self.task, first, last, scratch)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from fastrbhc._engine.geometry.contract import FEW_COLUMNS
 from fastrbhc._engine.neighbors.backends import BACKENDS
 
+# So few points in so few columns are merged directly, without an index, in one kernel.
 _FEW_POINTS = 200
 
 # Kernels that know the family and the number of columns are compiled anew for each number: worth
@@ -41,6 +42,8 @@ def plan(
     reducible: bool, n: int, n_features: int, algorithm: str, neighbors: str, n_threads: int
 ) -> Plan:
     """Decide what was left to "auto"."""
+    if algorithm == neighbors == "auto" and n <= _FEW_POINTS and n_features <= FEW_COLUMNS:
+        return Plan("direct", "kd_tree", 1, ())
     if algorithm == "auto":
         algorithm = "levels" if reducible else "greedy"
     if neighbors == "auto":
