@@ -119,7 +119,9 @@ def selected(clusters: Clusters, slots: NDArray[np.int64]) -> Clusters:
         scatter=clusters.scatter[slots],
         cached=clusters.cached[slots],
         scan_features=clusters.scan_features[:, slots],
-        mirror=mirror._replace(values=mirror.values[:, slots]),
+        mirror=mirror._replace(
+            values=mirror.values[:, slots], order=mirror.order.copy(), centre=mirror.centre.copy()
+        ),
         ranks=clusters.ranks[slots],
         n_slots=slots.size,
     )
