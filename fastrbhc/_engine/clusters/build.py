@@ -15,6 +15,7 @@ from fastrbhc._engine.geometry.contract import dissimilarity, refresh
 from fastrbhc._engine.jit import allocating_kernel, compiling_for, kernel
 from fastrbhc._engine.math.cholesky import add_product
 from fastrbhc._engine.math.double_double import two_sum, weighted_mean
+from fastrbhc._engine.records import replaced
 
 # Columns of rows, or entries of their scatter, that one call of a kernel looks at.
 _PORTION = 4_000_000
@@ -29,10 +30,10 @@ def clusters_of_points(
 ) -> Clusters:
     """One slot for every point; points come in the order that decides ties.
 
-    If padded, free slots fill up the last leaf, and spare ones follow. Without a mirror there are no
-    scan features either, and no ``lower_bounds``. With one to scan, the means themselves may as well
-    lie together by cluster: exact values of Caltech's words (1,000 columns) then take
-    a quarter of the time, as each column is no longer a line of memory of its own.
+    If padded, free slots fill up the last leaf, and spare ones follow. Without a mirror there are
+    no scan features either, and no ``lower_bounds``. With one to scan, the means themselves may as
+    well lie together by cluster: exact values of Caltech's words (1,000 columns) then take a
+    quarter of the time, as each column is no longer a line of memory of its own.
     """
     n, n_features = points.means.shape
     leaves = -(-n // LEAF_SIZE) * LEAF_SIZE
@@ -148,7 +149,8 @@ def _empty_clusters(geometry: Any, n: int, n_features: int, mirrored: bool = Tru
 
 def _with_order(clusters: Clusters, order: Literal["C", "F"]) -> Clusters:
     """The clusters with their means by column ("C") or by cluster ("F")."""
-    return clusters._replace(
+    return replaced(
+        clusters,
         means=np.asarray(clusters.means, order=order),
         residuals=np.asarray(clusters.residuals, order=order),
     )

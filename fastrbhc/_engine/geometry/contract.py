@@ -8,8 +8,8 @@ For a cluster c of weight n and mean statistic t let f(c) = n·φ(t). The dissim
 t being the mean of the union. The right-hand form, a sum of terms that are not negative,
 is the one evaluated: the left one is a small difference of large numbers.
 
-A *geometry* is what a family becomes once the number of columns is known: a record whose methods run
-inside kernels. They fall into four contracts, by who asks:
+A *geometry* is what a family becomes once the number of columns is known: a record whose methods
+run inside kernels. They fall into four contracts, by who asks:
 
 - everybody: ``dissimilarity``, ``merge``, ``refresh``, ``storage``, ``scratch_shapes``;
 - scans (`neighbors.brute`): ``lower_bounds``, ``candidate_slots``, ``prepare_queries``,
@@ -20,8 +20,8 @@ inside kernels. They fall into four contracts, by who asks:
 and ``curvature`` is for `taylor_dissimilarity` alone. A geometry has to have the first group, and
 what its users ask for.
 
-A geometry has the field ``columns``. It is a tuple with one entry per column where kernels are to know
-their number, and an empty one where they are to serve for any number.
+A geometry has the field ``columns``. It is a tuple with one entry per column where kernels are to
+know their number, and an empty one where they are to serve for any number.
 """
 
 from __future__ import annotations
@@ -194,7 +194,8 @@ def box_bounds(geometry, clusters, i, boxes, group, cutoff, scratch):
     Returns those with bounds of at most the cutoff as bits; the bounds go to scratch.bounds. A box
     holds clusters with means within the low and high of each column, with at least its smallest
     weight, and with features within their low and high. It has these numbers in this order, those
-    of node 8g + s at boxes[g, :, s]. The weight of an empty box is infinite, and its bit is not set.
+    of node 8g + s at boxes[g, :, s]. The weight of an empty box is infinite, and its bit is not
+    set.
     """
 
 
@@ -205,14 +206,14 @@ def box_bounds(geometry, clusters, i, boxes, group, cutoff, scratch):
 def violation_bounds(geometry, clusters, a, b, start, stop, cutoff, scratch):
     """Bound the larger one of d(a∪x, b) and d(b∪x, a) for every x in the slots start…stop−1.
 
-    The lower bounds go to scratch.bounds; NaN for free slots. Where that exceeds the cutoff anything
-    above the cutoff will do. See `fastrbhc.reducibility.audit` for what it is good for.
+    The lower bounds go to scratch.bounds; NaN for free slots. Where that exceeds the cutoff
+    anything above the cutoff will do. See `fastrbhc.reducibility.audit` for what it is good for.
     """
 
 
 @contract
 def box_violation_bound(geometry, clusters, a, b, boxes, node, heaviest, cutoff, scratch):
-    """The same for all x that a box may hold, of which none has a larger weight than the heaviest."""
+    """The same for all x that a box may hold, none of which weighs more than the heaviest."""
 
 
 @inlined_kernel

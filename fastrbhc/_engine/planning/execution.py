@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from fastrbhc._engine.agglomeration.direct import direct
 from fastrbhc._engine.agglomeration.greedy import greedy
 from fastrbhc._engine.agglomeration.levels import levels
 from fastrbhc._engine.agglomeration.merge_log import MergeLog
@@ -36,9 +37,9 @@ def planned_space(
 ) -> Space:
     """The clusters with an index over them."""
     features = geometry.storage(clusters.means.shape[0]).box_features
-    index = BACKENDS[plan.neighbors].index(clusters, features, threads, audited)
+    index = BACKENDS[plan.neighbors].make_index(clusters, features, threads, audited)
     adapted = geometry.for_clusters(clusters)
-    return Space(adapted, adapted._replace(columns=plan.columns), clusters, index)
+    return Space(adapted._replace(columns=plan.columns), clusters, index)
 
 
 def planned_threads(plan: Plan, geometry: Any, clusters: Clusters, most_hits: int = 0) -> Threads:
@@ -55,6 +56,9 @@ def agglomerate(
     report: Callable[[str, int], None],
 ) -> MergeLog:
     """The merges of the clusters, which are used up."""
+    if plan.algorithm == "direct":
+        scratch = new_scratch(geometry, clusters.means.shape[0])
+        return direct(geometry, clusters, threshold, scratch, report)
     with planned_threads(plan, geometry, clusters) as threads:
         space = planned_space(plan, geometry, clusters, threads)
         return ALGORITHMS[plan.algorithm](space, threshold, threads, report)

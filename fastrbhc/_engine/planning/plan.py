@@ -11,9 +11,11 @@ from typing import NamedTuple
 from fastrbhc._engine.geometry.contract import FEW_COLUMNS
 from fastrbhc._engine.neighbors.backends import BACKENDS
 
+# So few points in so few columns are merged directly, without an index, in one kernel.
 _FEW_POINTS = 200
 
-# Look-ups that know the number of columns are compiled anew for each: worth it from here on.
+# Kernels that know the family and the number of columns are compiled anew for each number: worth
+# it from here on.
 _WORTH_COMPILING = 5_000
 
 # Below this much work, in pairs times columns, a second thread costs more than it brings.
@@ -28,7 +30,7 @@ class Plan(NamedTuple):
     algorithm: str
     neighbors: str
     n_threads: int
-    columns: tuple[int, ...]  # one entry per column, if look-ups are to know their number; or none
+    columns: tuple[int, ...]  # one entry per column, if kernels are to know their number; or none
 
     @property
     def scans(self) -> bool:
@@ -40,6 +42,8 @@ def plan(
     reducible: bool, n: int, n_features: int, algorithm: str, neighbors: str, n_threads: int
 ) -> Plan:
     """Decide what was left to "auto"."""
+    if algorithm == neighbors == "auto" and n <= _FEW_POINTS and n_features <= FEW_COLUMNS:
+        return Plan("direct", "kd_tree", 1, ())
     if algorithm == "auto":
         algorithm = "levels" if reducible else "greedy"
     if neighbors == "auto":
