@@ -308,9 +308,7 @@ def test_merging_is_the_same_to_the_bit_either_way(name):
         for name_of in ("means", "residuals", "scan_features"):
             one, two = getattr(there, name_of), getattr(back, name_of)
             np.testing.assert_array_equal(one[:, slot], two[:, other])
-        np.testing.assert_array_equal(
-            there.mirror.values[:, slot], back.mirror.values[:, other]
-        )
+        np.testing.assert_array_equal(there.mirror.values[:, slot], back.mirror.values[:, other])
         np.testing.assert_array_equal(there.scatter[slot], back.scatter[other])
         np.testing.assert_array_equal(there.cached[slot], back.cached[other])
 

@@ -427,8 +427,7 @@ def test_clusters_move_into_the_order_of_the_tree(n):
     assert index.n_leaves * LEAF_SIZE >= n
     merge_at_random(geometry, clusters, n // 2, seed=9)
     weights, means, ranks, cached = (
-        part.copy()
-        for part in (clusters.weights, clusters.means, clusters.ranks, clusters.cached)
+        part.copy() for part in (clusters.weights, clusters.means, clusters.ranks, clusters.cached)
     )
     slots = index.rebuild(clusters, threads)
     np.testing.assert_array_equal(np.sort(slots), np.flatnonzero(~np.isnan(weights)))
