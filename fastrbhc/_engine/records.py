@@ -110,6 +110,7 @@ def record(cls: Class) -> Class:
     members = {k: v for k, v in vars(cls).items() if k not in ("__dict__", "__weakref__")}
     defaults = {name: members.pop(name) for name in fields if name in members}
     members.update(_fields=fields, _field_set=frozenset(fields), _defaults=defaults)
+    members["__qualname__"] = cls.__qualname__
     made: Any = type(cls.__name__, (Record if PLAIN_PYTHON else _InMemory,), members)
     return made
 
