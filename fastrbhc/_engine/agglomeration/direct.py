@@ -8,57 +8,85 @@ slots after all others, so that the older clusters are those in the slots before
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from fastrbhc._engine.agglomeration.heap import pair_before
 from fastrbhc._engine.agglomeration.links import Links, no_links
-from fastrbhc._engine.agglomeration.merge_log import (
-    MergeLog,
-    advance_count,
-    empty_log,
-    record_merge,
-)
+from fastrbhc._engine.agglomeration.merge_log import MergeLog, Merges, advance_count, record_merge
+from fastrbhc._engine.clusters.build import cache_of_points, clusters_of_points, put_points
+from fastrbhc._engine.clusters.observations import Observations
 from fastrbhc._engine.clusters.record import LEAF_SIZE, Clusters, copy_slot, free
+from fastrbhc._engine.clusters.scratch import Scratch, new_scratch
 from fastrbhc._engine.geometry.contract import leaf_values, merge
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.neighbors.ordering import comes_before
 from fastrbhc._engine.records import record
 from fastrbhc._engine.simd import lowest_set_bit
 
+# Up to so many points are merged this way: then all of them fit into the memory that is kept.
+MOST_POINTS = 200
+
+# States that were used and given back, at most one per geometry and number of columns: to make a new
+# one takes longer than a tree of 50 points.
+_KEPT: dict[Any, Direct] = {}
+_MOST_KEPT = 16
+
 
 @record
 class Direct:
-    """All that the algorithm works on."""
+    """All that the algorithm works on, with room for MOST_POINTS points and their unions."""
 
     geometry: Any
     clusters: Clusters
     log: MergeLog
     links: Links
+    scratch: Scratch
     threshold: float
 
 
-def direct(
-    geometry: Any,
-    clusters: Clusters,
-    threshold: float,
-    scratch: Any,
-    report: Callable[[str, int], None],
-) -> MergeLog:
-    """Merge the globally nearest pair until none is nearer than the threshold.
+def direct(geometry: Any, points: Observations, threshold: float) -> Merges:
+    """Merge the globally nearest pair of points until none is nearer than the threshold."""
+    n, n_features = points.means.shape
+    key = geometry, n_features
+    # Taken out while it is in use: another thread makes its own.
+    state = _KEPT.pop(key, None) or _new_state(geometry, n_features)
+    clusters, log = state.clusters, state.log
+    if clusters.cached.shape[1]:
+        clusters.scatter[:] = 0.0
+    clusters.residuals[:] = 0.0
+    put_points(clusters, points)
+    ranks = np.arange(clusters.ranks.size)
+    clusters.ranks[:], log.nodes[:] = ranks, ranks
+    if clusters.cached.shape[1]:
+        cache_of_points(geometry, clusters, state.scratch)
+    log.n_merges, log.n_alive, state.threshold = 0, n, threshold
+    _merge_all(state, n)
+    m = log.n_merges
+    merges = Merges(log.children[:m].copy(), log.heights[:m].copy())
+    if len(_KEPT) < _MOST_KEPT:
+        _KEPT[key] = state
+    return merges
 
-    The clusters have to have as many spare slots as there are points.
-    """
-    log = empty_log(clusters)
-    state = Direct(geometry, clusters, log, no_links(clusters.weights.size), threshold)
-    _merge_all(state, scratch)
-    report("merging", log.n_merges)
-    return log
+
+def _new_state(geometry: Any, n_features: int) -> Direct:
+    room = Observations(np.zeros((MOST_POINTS, n_features)))
+    clusters = clusters_of_points(geometry, room, padded=True, mirrored=False)
+    log = MergeLog(
+        children=np.empty((MOST_POINTS - 1, 2), np.int64),
+        heights=np.empty(MOST_POINTS - 1),
+        nodes=clusters.ranks.copy(),
+        n_merges=0,
+        n_alive=0,
+    )
+    links, scratch = no_links(clusters.weights.size), new_scratch(geometry, n_features)
+    return Direct(geometry, clusters, log, links, scratch, np.inf)
 
 
 @kernel
-def _merge_all(state, scratch):
-    clusters, log, links = state.clusters, state.log, state.links
+def _merge_all(state, n):
+    clusters, log, links, scratch = state.clusters, state.log, state.links, state.scratch
     for i in range(clusters.n_slots):
         _look_up(state, i, scratch)
     while log.n_alive > 1:
@@ -71,8 +99,9 @@ def _merge_all(state, scratch):
             continue
         union = clusters.n_slots
         clusters.n_slots += 1
-        record_merge(log, log.n_merges, i, j, union, links.values[i])
+        record_merge(log, n, log.n_merges, i, j, union, links.values[i])
         advance_count(log, 1)
+        links.values[i] = links.values[j] = np.inf
         merge(state.geometry, clusters, i, j, scratch)
         copy_slot(clusters, i, union)
         free(clusters, i)
@@ -82,11 +111,13 @@ def _merge_all(state, scratch):
 @kernel
 def _smallest_link(state):
     """The slot whose pair comes first, or −1 if none is below the threshold."""
-    log, links, ranks, best = state.log, state.links, state.clusters.ranks, -1
+    links, values, ranks = state.links, state.links.values, state.clusters.ranks
+    smallest, best = np.inf, np.int64(-1)
     for i in range(state.clusters.n_slots):
-        if log.nodes[i] >= 0 and links.neighbors[i] >= 0:
-            if best < 0 or pair_before(links, ranks, i, best):
-                best = i
+        if values[i] < smallest:
+            smallest, best = values[i], i
+        elif values[i] == smallest and best >= 0 and pair_before(links, ranks, i, best):
+            best = i
     return best
 
 
@@ -103,5 +134,6 @@ def _look_up(state, i, scratch):
             j = start + s
             if j < i and comes_before(scratch.bounds[s], clusters.ranks[j], best, rank):
                 best, slot, rank = scratch.bounds[s], j, clusters.ranks[j]
-    links.values[i], links.neighbors[i], links.ranks[i] = best, slot, rank
+    links.values[i] = best if slot >= 0 else np.inf
+    links.neighbors[i], links.ranks[i] = slot, rank
     links.nodes[i] = state.log.nodes[slot] if slot >= 0 else -1

@@ -14,7 +14,7 @@ from fastrbhc._engine.jit import FUSED, compiled_as, instruction
 LOG_OFF = 2e-9
 
 
-def _bits(x: float) -> Any:
+def bits_of(x: float) -> Any:
     """A float's bits as an integer."""
     return np.float64(x).view(np.uint64)
 
@@ -24,7 +24,7 @@ def _float(bits: Any) -> Any:
     return np.uint64(bits).view(np.float64)
 
 
-@instruction(_bits)
+@instruction(bits_of)
 def _define_bits(context: Any, x: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], context.get_value_type(types.uint64))
@@ -42,10 +42,12 @@ def _define_float(context: Any, bits: Any) -> Any:
 
 def _series_log(x: float) -> float:
     # x = 2ᵉ·m with m from ¾ to 3/2, and log m = 2 artanh z with z = (m − 1)/(m + 1), |z| ≤ 1/5.
-    bits = _bits(x) + np.uint64(0x0008000000000000)
+    bits = bits_of(x) + np.uint64(0x0008000000000000)
     # The exponent as the low digits of a float, which vectors can convert.
     exponent = _float((bits >> np.uint64(52)) | np.uint64(0x4330000000000000)) - 4503599627371519.0
-    m = _float(_bits(x) - ((bits & np.uint64(0x7FF0000000000000)) - np.uint64(0x3FF0000000000000)))
+    m = _float(
+        bits_of(x) - ((bits & np.uint64(0x7FF0000000000000)) - np.uint64(0x3FF0000000000000))
+    )
     z = (m - 1.0) / (m + 1.0)
     y = z * z
     series = 1.0 / 7.0 + y * (1.0 / 9.0 + y * (1.0 / 11.0))
