@@ -49,7 +49,7 @@ class Direct:
 def direct(geometry: Any, points: Observations, threshold: float) -> Merges:
     """Merge the globally nearest pair of points until none is nearer than the threshold."""
     n, n_features = points.means.shape
-    key = geometry, n_features
+    key = _with_types(geometry), n_features
     # Taken out while it is in use: another thread makes its own.
     state = _KEPT.pop(key, None) or _new_state(geometry, n_features)
     clusters, log = state.clusters, state.log
@@ -68,6 +68,11 @@ def direct(geometry: Any, points: Observations, threshold: float) -> Merges:
     if len(_KEPT) < _MOST_KEPT:
         _KEPT[key] = state
     return merges
+
+
+def _with_types(value: Any) -> Any:
+    """A tuple with its class: tuples of two classes are equal if their entries are."""
+    return (type(value), *map(_with_types, value)) if isinstance(value, tuple) else value
 
 
 def _new_state(geometry: Any, n_features: int) -> Direct:

@@ -157,7 +157,7 @@ def levels(
     state = _initial_state(space, threshold, log, threads)
     _merge_by_levels(state, space.index, threads, report)
     del state  # memory: neighbours are not needed any more
-    return _by_level(finished(log), n)
+    return by_level(finished(log), n)
 
 
 def _initial_state(space: Space, threshold: float, log: MergeLog, threads: Threads) -> Levels:
@@ -432,7 +432,7 @@ def _merge_pairs(merging, first, last, scratch):
         touch(merging.index, i, j)
 
 
-def _by_level(merges: Merges, n: int) -> Merges:
+def by_level(merges: Merges, n: int) -> Merges:
     """The merges as if made in the order of their heights, which d being reducible allows.
 
     So the order tells nothing of slots or rounds. Where several merges are equally high, those
