@@ -83,10 +83,10 @@ def kmeans_threshold(
     check_count(multiplier, "multiplier")
     rows = check_rows(X, family)
     weights = check_weights(sample_weight, rows.shape[0])
-    return heuristic(rows, family, n_clusters_guess, multiplier, weights, random_state)
+    return _kmeans_threshold(rows, family, n_clusters_guess, multiplier, weights, random_state)
 
 
-def heuristic(
+def _kmeans_threshold(
     X: NDArray[np.float64],
     family: Family,
     n_clusters_guess: int,
@@ -179,11 +179,11 @@ def gap_threshold(tree: Dendrogram, *, max_clusters: int = 40) -> float:
     levels = tree.levels[::-1][:max_clusters]
     levels = levels[levels > 0.0]  # below are copies
     if levels.size < 2:
-        return level_between(tree, 1 + levels.size)
+        return threshold_for(tree, 1 + levels.size)
     ranks = np.arange(1, levels.size)
     spacings = np.log(levels[:-1] / levels[1:])
     excess = spacings - np.median(ranks * spacings) / ranks
-    return level_between(tree, 2 + int(np.argmax(excess)))
+    return threshold_for(tree, 2 + int(np.argmax(excess)))
 
 
 def evidence_threshold(
@@ -269,10 +269,10 @@ def _evidence(
     most_clusters = int(leaves.sum()) // max(p, 1)
     gains = (tree.heights[proper] + prior - penalty)[::-1][: max(most_clusters - 1, 0)]
     best = int(np.argmax(np.concatenate([[0.0], np.cumsum(gains)])))
-    return level_between(tree, 1 + best)
+    return threshold_for(tree, 1 + best)
 
 
-def level_between(tree: Dendrogram, n_clusters: int) -> float:
+def threshold_for(tree: Dendrogram, n_clusters: int) -> float:
     """A λ for that number of clusters, halfway to the level below; infinite for one cluster."""
     if n_clusters == 1:
         return np.inf
@@ -283,7 +283,7 @@ def level_between(tree: Dendrogram, n_clusters: int) -> float:
 
 # Ways to choose λ by name: from the rows before there is a tree, or from the whole tree.
 # Each takes (rows, family, guess, multiplier, weights, seed), or (tree, family, columns, weights).
-FROM_ROWS: dict[str, Callable[..., float]] = {"kmeans": heuristic}
+FROM_ROWS: dict[str, Callable[..., float]] = {"kmeans": _kmeans_threshold}
 FROM_TREE: dict[str, Callable[..., float]] = {
     "gap": lambda tree, family, n_features, weights: gap_threshold(tree),
     "evidence": _evidence,

@@ -5,12 +5,12 @@ is taken from the data. The rest of the package asks for properties and never fo
 
 name, domain
     As those of a family, see `fastrbhc.families`.
-searched
+tunable
     The fields that ``hyperparameters="evidence"`` varies, all of them positive numbers.
 
 Its methods are plain Python:
 
-``completed(X)``
+``with_defaults(X)``
     The record with every field a number or an array.
 ``check(n_features)``
     Raises ValueError for hyperparameters out of range. Of a complete record.
@@ -18,7 +18,7 @@ Its methods are plain Python:
     Raises ValueError for rows of the domain that the model cannot take. Optional.
 ``likelihood(X)``
     The *likelihood* of a complete record for these rows: a record with the methods below.
-``log_base(X)``
+``log_base_measure(X)``
     For each row what it adds to every marginal likelihood, whatever the cluster: logarithms
     of factorials, of units of measurement. It cancels when hypotheses are compared, so merging
     never sees it.
@@ -29,7 +29,7 @@ from the *sufficient statistics* of c alone: rows are never looked at again. The
 
 ``observe(X)``
     The statistics of rows as they go into ``clusters.means``: (n, columns).
-``taking(new)``
+``for_new_rows(new)``
     The likelihood, fit for further rows.
 ``sizes(n_columns)``
     What it stores beside them. The first two entries of ``cached`` and the first row of
@@ -68,14 +68,14 @@ class Model(Protocol):
     name: str
     kind: str
     domain: Domain
-    searched: tuple[str, ...]
+    tunable: tuple[str, ...]
     _fields: tuple[str, ...]
 
-    def completed(self, X: NDArray[np.float64]) -> Model: ...
+    def with_defaults(self, X: NDArray[np.float64]) -> Model: ...
     def check(self, n_features: int) -> None: ...
     def check_rows(self, X: NDArray[np.float64]) -> None: ...
     def likelihood(self, X: NDArray[np.float64]) -> Any: ...
-    def log_base(self, X: NDArray[np.float64]) -> NDArray[np.float64]: ...
+    def log_base_measure(self, X: NDArray[np.float64]) -> NDArray[np.float64]: ...
     def _replace(self, **changes: Any) -> Model: ...
     def _asdict(self) -> dict[str, Any]: ...
 
@@ -105,7 +105,7 @@ ModelClass = TypeVar("ModelClass", bound=type)
 
 
 def model(
-    name: str, *, domain: Domain, searched: tuple[str, ...], aliases: tuple[str, ...] = ()
+    name: str, *, domain: Domain, tunable: tuple[str, ...], aliases: tuple[str, ...] = ()
 ) -> Callable[[ModelClass], ModelClass]:
     """Declare a class of records as a conjugate model: state its properties and register it.
 
@@ -115,7 +115,7 @@ def model(
         The name by which the model can be asked for.
     domain : Domain
         The values that a row may hold.
-    searched : tuple of str
+    tunable : tuple of str
         Fields that the search for the largest evidence varies.
     aliases : tuple of str
         Further names.
@@ -128,14 +128,14 @@ def model(
     Examples
     --------
     >>> from fastrbhc.bhc import GammaPoisson
-    >>> GammaPoisson.name, GammaPoisson.searched
+    >>> GammaPoisson.name, GammaPoisson.tunable
     ('poisson', ('shape', 'rate'))
     """
 
     def declare(cls: ModelClass) -> ModelClass:
         missing = [
             method
-            for method in ("completed", "check", "likelihood", "log_base")
+            for method in ("with_defaults", "check", "likelihood", "log_base_measure")
             if not hasattr(cls, method)
         ]
         if missing:
@@ -144,7 +144,7 @@ def model(
             "name": name,
             "kind": "model",  # what messages call it
             "domain": domain,
-            "searched": searched,
+            "tunable": tunable,
         }
         if not hasattr(cls, "check_rows"):
             stated["check_rows"] = _no_check
@@ -211,7 +211,7 @@ def as_model(model: Any, hyperparameters: Any = "data") -> Model:
             known = ", ".join(map(repr, sorted(_REGISTER)))
             raise ValueError(f"unknown model {model!r}: {hint}The models are {known}")
         model = known_class
-    record: Any = model() if isinstance(model, type) and hasattr(model, "searched") else model
+    record: Any = model() if isinstance(model, type) and hasattr(model, "tunable") else model
     if not _is_model(record):
         raise TypeError(f"model has to be a name or a record from fastrbhc.bhc, got {model!r}")
     if isinstance(hyperparameters, str):
@@ -238,7 +238,7 @@ def as_model(model: Any, hyperparameters: Any = "data") -> Model:
 
 
 def _is_model(given: Any) -> bool:
-    return isinstance(given, tuple) and hasattr(given, "searched")
+    return isinstance(given, tuple) and hasattr(given, "tunable")
 
 
 def given_or(value: Any, otherwise: Any) -> Any:

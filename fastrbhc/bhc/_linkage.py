@@ -116,7 +116,7 @@ def fit_tree(
     order, _ = order_by_value(Observations(X))
     rows = np.ascontiguousarray(X[order])
     totals = {
-        "evidence": most_trials(len(model.searched) + 1),
+        "evidence": most_trials(len(model.tunable) + 1),
         "neighbours": len(rows),
         "merging": len(rows) - 1,
     }
@@ -147,7 +147,7 @@ def build(
         count = 1 if n**2 * n_columns < _WORTH_A_THREAD else n_threads
         with Threads([new_scratch(geometry, n_columns) for _ in range(count)]) as threads:
             clusters = clusters_of_rows(geometry, X, threads.scratches[0])
-            log_leaves = clusters.cached[:n, 0] + model.log_base(X)
+            log_leaves = clusters.cached[:n, 0] + model.log_base_measure(X)
             space = Space(geometry, clusters, Brute())
             merges = greedy(space, np.inf, threads, report)
     if merges.heights.size < n - 1:

@@ -41,7 +41,7 @@ class BHC(FittedHTML, ClusterMixin, BaseEstimator):
         is searched for.
     hyperparameters : "data", "evidence", dict or record, default="data"
         Where hyperparameters that the model leaves open come from. "data": moments of the data, see
-        each model. "evidence": those that the model lists as ``searched`` are varied, by SciPy, so
+        each model. "evidence": those that the model lists as ``tunable`` are varied, by SciPy, so
         that the bound of the evidence is as large as it gets, on at most 2,000 rows; some dozens of
         trees. A dict gives some of them by name, a record takes the place of the model.
     n_clusters : int, optional

@@ -54,7 +54,7 @@ def search(
     random_state: Any,
 ) -> tuple[Model, float]:
     """The complete model and log α; ``build(rows, model, log_alpha)`` makes a tree."""
-    complete = model.completed(X)
+    complete = model.with_defaults(X)
     complete.check(X.shape[1])
     wanted = isinstance(hyperparameters, str) and hyperparameters == "evidence"
     names = free_fields(model, complete) if wanted else ()
@@ -74,7 +74,7 @@ def search(
     def proposed(logs: NDArray[np.float64]) -> tuple[Model, float]:
         changes = {name: math.exp(value) for name, value in zip(names, logs, strict=False)}
         log_alpha = float(logs[-1]) if fixed_alpha is None else fixed_alpha
-        return model._replace(**changes).completed(X), log_alpha
+        return model._replace(**changes).with_defaults(X), log_alpha
 
     def loss(logs: NDArray[np.float64]) -> float:
         nonlocal trials
@@ -117,6 +117,6 @@ def free_fields(model: Model, complete: Model) -> tuple[str, ...]:
     """What there is to search for: fields left open, unless another one stands in their place."""
     return tuple(
         name
-        for name in model.searched
+        for name in model.tunable
         if getattr(model, name) is None and getattr(complete, name) is not None
     )

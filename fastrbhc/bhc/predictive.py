@@ -58,7 +58,7 @@ def log_densities(
                     _add_densities(
                         geometry, clusters, slots[node], log_weights[node], part, scratch
                     )
-    return out + model.log_base(new)
+    return out + model.log_base_measure(new)
 
 
 def log_densities_of_clusters(
@@ -73,7 +73,7 @@ def log_densities_of_clusters(
                 for row in others:
                     absorb(geometry, clusters, first, row, scratch)
                 _add_densities(geometry, clusters, first, 0.0, densities, scratch)
-    return out.T + model.log_base(new)[:, None]
+    return out.T + model.log_base_measure(new)[:, None]
 
 
 def log_node_weights(tree: BayesianDendrogram) -> NDArray[np.float64]:
@@ -87,7 +87,7 @@ def _portions(
     X: NDArray[np.float64], new: NDArray[np.float64], model: Model
 ) -> Iterator[tuple[int, Potentials, Any, Any]]:
     """Clusters of the rows and after them of some new rows, each a slot, afresh every time."""
-    likelihood = model.likelihood(X).taking(new)
+    likelihood = model.likelihood(X).for_new_rows(new)
     geometry = potentials_of(likelihood, 0.0, len(X))
     scratch = new_scratch(geometry, likelihood.observe(X[:1]).shape[1])
     for start in range(0, len(new), _PORTION):

@@ -86,7 +86,7 @@ def _bayesian(data: Dataset, seed: int, n_threads: int) -> NDArray[np.int64]:
         rows = rows[np.sort(chosen)]
     tuned = BHC(name, hyperparameters="evidence", n_jobs=n_threads).fit(rows).model_
     # Whatever is not searched for, means and covariances, is that of all rows.
-    found = {field: getattr(tuned, field) for field in tuned.searched}
+    found = {field: getattr(tuned, field) for field in tuned.tunable}
     model = BHC(name, hyperparameters=found, n_jobs=n_threads)
     return model.fit(data.X).labels_
 

@@ -46,7 +46,7 @@ class Counts:
     def observe(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.concatenate([X, 1.0 - X], axis=1) if self.complement else X
 
-    def taking(self, new: NDArray[np.float64]) -> Counts:
+    def for_new_rows(self, new: NDArray[np.float64]) -> Counts:
         if (np.floor(new) == new).all():
             return self
         return replaced(self, tables=np.empty((self.tables.shape[0], 0)), tabulated=False)

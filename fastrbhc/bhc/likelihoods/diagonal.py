@@ -47,7 +47,7 @@ class Columns:
     def observe(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         return (X - self.centre) / self.units
 
-    def taking(self, new: NDArray[np.float64]) -> Columns:
+    def for_new_rows(self, new: NDArray[np.float64]) -> Columns:
         return self
 
     def storage(self, n_columns: int) -> Storage:

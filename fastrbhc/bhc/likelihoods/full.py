@@ -70,7 +70,7 @@ class Scatter:
     def observe(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         return in_units_of_prior(X, self.centre, self.factor, self.axes)
 
-    def taking(self, new: NDArray[np.float64]) -> Scatter:
+    def for_new_rows(self, new: NDArray[np.float64]) -> Scatter:
         return self
 
     def storage(self, n_columns: int) -> Storage:

@@ -16,7 +16,7 @@ from fastrbhc.families import Domain
 @model(
     "bernoulli",
     domain=Domain(lower=0.0, upper=1.0),
-    searched=("yes", "no"),
+    tunable=("yes", "no"),
     aliases=("beta_bernoulli",),
 )
 class BetaBernoulli(NamedTuple):
@@ -45,7 +45,7 @@ class BetaBernoulli(NamedTuple):
     yes: float | ArrayLike | None = None
     no: float | ArrayLike | None = None
 
-    def completed(self, X: NDArray[np.float64]) -> BetaBernoulli:
+    def with_defaults(self, X: NDArray[np.float64]) -> BetaBernoulli:
         share = (float(X.sum()) + 1.0) / (X.size + 2.0)  # inside (0, 1) whatever the data
         return BetaBernoulli(
             given_or(self.yes, 2.0 * share), given_or(self.no, 2.0 * (1.0 - share))
@@ -78,5 +78,5 @@ class BetaBernoulli(NamedTuple):
         )
         return counts(X, np.concatenate([yes, no]), by_size=by_size, complement=True)
 
-    def log_base(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_base_measure(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.zeros(X.shape[0])

@@ -16,7 +16,7 @@ from fastrbhc.families import Domain
 @model(
     "multinomial",
     domain=Domain(lower=0.0, needs_positive_total=True),
-    searched=("concentration",),
+    tunable=("concentration",),
     aliases=("dirichlet_multinomial",),
 )
 class DirichletMultinomial(NamedTuple):
@@ -46,7 +46,7 @@ class DirichletMultinomial(NamedTuple):
 
     concentration: float | ArrayLike | None = None
 
-    def completed(self, X: NDArray[np.float64]) -> DirichletMultinomial:
+    def with_defaults(self, X: NDArray[np.float64]) -> DirichletMultinomial:
         return DirichletMultinomial(given_or(self.concentration, _of_agreeing_draws(X)))
 
     def check(self, n_features: int) -> None:
@@ -56,7 +56,7 @@ class DirichletMultinomial(NamedTuple):
         concentrations = np.broadcast_to(np.asarray(self.concentration, np.float64), (X.shape[1],))
         return counts(X, concentrations, pooled=True)
 
-    def log_base(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_base_measure(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         logs: NDArray[np.float64] = gammaln(X.sum(axis=1) + 1.0) - gammaln(X + 1.0).sum(axis=1)
         return logs
 

@@ -16,7 +16,7 @@ from fastrbhc.families import Domain
 @model(
     "poisson",
     domain=Domain(lower=0.0),
-    searched=("shape", "rate"),
+    tunable=("shape", "rate"),
     aliases=("gamma_poisson",),
 )
 class GammaPoisson(NamedTuple):
@@ -48,7 +48,7 @@ class GammaPoisson(NamedTuple):
     shape: float | ArrayLike | None = None
     rate: float | None = None
 
-    def completed(self, X: NDArray[np.float64]) -> GammaPoisson:
+    def with_defaults(self, X: NDArray[np.float64]) -> GammaPoisson:
         mean = max(float(X.mean()), 0.5 / X.size)
         # The variance of a count is that of its rate and its mean. Where that leaves nothing, or
         # next to nothing, rates are taken to differ by a tenth.
@@ -71,6 +71,6 @@ class GammaPoisson(NamedTuple):
             slopes=np.log(rate + sizes),
         )
 
-    def log_base(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_base_measure(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         logs: NDArray[np.float64] = -gammaln(X + 1.0).sum(axis=1)
         return logs

@@ -26,7 +26,7 @@ from fastrbhc.families import Domain
 @model(
     "diagonal_gaussian",
     domain=Domain(),
-    searched=("scale_factor", "strength"),
+    tunable=("scale_factor", "strength"),
     aliases=("normal_gamma",),
 )
 class NormalGamma(NamedTuple):
@@ -67,7 +67,7 @@ class NormalGamma(NamedTuple):
     scale_factor: float | None = None
     scale: float | ArrayLike | None = None
 
-    def completed(self, X: NDArray[np.float64]) -> NormalGamma:
+    def with_defaults(self, X: NDArray[np.float64]) -> NormalGamma:
         factor, scale = self.scale_factor, self.scale
         if scale is None:
             factor = given_or(factor, SCALE_FACTOR)
@@ -105,7 +105,7 @@ class NormalGamma(NamedTuple):
             reach=reach_of((X - centre) / units, prior_mean),
         )
 
-    def log_base(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_base_measure(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         n, n_features = X.shape
         log_volume = float(np.log(self._units(n_features)).sum())
         return np.full(n, -0.5 * n_features * math.log(math.pi) - log_volume)

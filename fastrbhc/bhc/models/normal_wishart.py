@@ -30,7 +30,7 @@ _FEW_COLUMNS = 8
 @model(
     "gaussian",
     domain=Domain(),
-    searched=("scale_factor", "strength"),
+    tunable=("scale_factor", "strength"),
     aliases=("normal_wishart",),
 )
 class NormalWishart(NamedTuple):
@@ -73,7 +73,7 @@ class NormalWishart(NamedTuple):
     scale_factor: float | None = None
     scale: ArrayLike | None = None
 
-    def completed(self, X: NDArray[np.float64]) -> NormalWishart:
+    def with_defaults(self, X: NDArray[np.float64]) -> NormalWishart:
         n_features = X.shape[1]
         factor, scale = self.scale_factor, self.scale
         if scale is None:
@@ -133,7 +133,7 @@ class NormalWishart(NamedTuple):
             reach=reach,
         )
 
-    def log_base(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_base_measure(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         log_volume = float(np.log(self._factor().diagonal()).sum())  # of Ψ^½
         return np.full(X.shape[0], -0.5 * X.shape[1] * math.log(math.pi) - log_volume)
 
