@@ -169,7 +169,7 @@ def _initial_state(space: Space, threshold: float, log: MergeLog, threads: Threa
     batch.queue[:n] = np.arange(n)[::-1]  # the last have the most to look at
     batch.n_queued = n
     queries = Queries(batch.queue, links.values, links.neighbors, threshold, True)
-    search = Search(space.index, space.search_geometry, clusters, queries)
+    search = Search(space.index, space.geometry, clusters, queries)
     in_index = Job(look_up, search, scratch)
     work = BatchWork(space.geometry, clusters, batch, links, in_index)
     return Greedy(

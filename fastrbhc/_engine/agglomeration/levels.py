@@ -183,7 +183,7 @@ def _initial_state(space: Space, threshold: float, log: MergeLog, threads: Threa
         n_pairs=0,
         level=-np.inf,
     )
-    search = Search(space.index, space.search_geometry, clusters, queries)
+    search = Search(space.index, space.geometry, clusters, queries)
     merging = Merging(space.geometry, clusters, space.index, log, rounds)
     return Levels(
         log=log,

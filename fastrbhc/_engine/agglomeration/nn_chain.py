@@ -71,7 +71,7 @@ def nn_chain(
     clusters, log = space.clusters, empty_log(space.clusters)
     n = log.n_alive
     chain = Chain(
-        geometry=space.search_geometry,
+        geometry=space.geometry,
         clusters=clusters,
         index=space.index,
         log=log,

@@ -38,7 +38,7 @@ def planned_space(
     features = geometry.storage(clusters.means.shape[0]).box_features
     index = BACKENDS[plan.neighbors].make_index(clusters, features, threads, audited)
     adapted = geometry.for_clusters(clusters)
-    return Space(adapted, adapted._replace(columns=plan.columns), clusters, index)
+    return Space(adapted._replace(columns=plan.columns), clusters, index)
 
 
 def planned_threads(plan: Plan, geometry: Any, clusters: Clusters, most_hits: int = 0) -> Threads:

@@ -13,7 +13,8 @@ from fastrbhc._engine.neighbors.backends import BACKENDS
 
 _FEW_POINTS = 200
 
-# Look-ups that know the number of columns are compiled anew for each: worth it from here on.
+# Kernels that know the family and the number of columns are compiled anew for each number: worth
+# it from here on.
 _WORTH_COMPILING = 5_000
 
 # Below this much work, in pairs times columns, a second thread costs more than it brings.
@@ -28,7 +29,7 @@ class Plan(NamedTuple):
     algorithm: str
     neighbors: str
     n_threads: int
-    columns: tuple[int, ...]  # one entry per column, if look-ups are to know their number; or none
+    columns: tuple[int, ...]  # one entry per column, if kernels are to know their number; or none
 
     @property
     def scans(self) -> bool:
