@@ -78,16 +78,16 @@ def test_audit_prints_its_report(table, capsys, option, method):
 def test_neighbors_and_audit_reach_the_estimator(table, monkeypatch):
     seen = {}
 
-    class Stop(Exception):
+    class StoppedError(Exception):
         pass
 
     def estimator(family, **given):
         seen.update(given)
-        raise Stop
+        raise StoppedError
 
     monkeypatch.setattr(fastrbhc, "RBHC", estimator)
     given = ["--neighbors", "brute", "--algorithm", "levels", "--n-jobs", "2", "--progress"]
-    with pytest.raises(Stop):
+    with pytest.raises(StoppedError):
         cli.main(["cluster", str(table), "--family", "ward", *given, "--audit", "sample"])
     assert {name: seen[name] for name in OPTIONS} == {
         "algorithm": "levels",
