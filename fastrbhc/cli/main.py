@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import NoReturn, TextIO
 
 from fastrbhc import __version__
-from fastrbhc.cli import cluster, reproduce
+from fastrbhc.cli import cluster, compile, reproduce
 from fastrbhc.cli.outputs import check_writable
 
 
@@ -102,6 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     cluster.add_command(commands.add_parser)
     _add_demo(commands.add_parser)
     reproduce.add_command(commands.add_parser)
+    compile.add_command(commands.add_parser)
     return parser
 
 
