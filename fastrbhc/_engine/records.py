@@ -77,13 +77,10 @@ class _InMemory(Record):
             as_floats[place] = value
         for name in record_type.cells:
             del named[name]
-        self.__dict__.update(
-            named,
-            _numba_type_=record_type,
-            _address=memory.__array_interface__["data"][0],
-            _memory=memory,
-            _floats=as_floats,
-        )
+        named["_numba_type_"] = record_type
+        named["_address"] = memory.__array_interface__["data"][0]
+        named["_memory"], named["_floats"] = memory, as_floats
+        self.__dict__.update(named)
 
     def __getattr__(self, name: str) -> Any:
         # Numbers live in memory alone; all else is found before this is asked.
@@ -124,8 +121,8 @@ def _describe(value: Any, words: list[int], floats: list[tuple[int, float]]) -> 
     cls = type(value)
     if cls is np.ndarray:
         words.append(value.__array_interface__["data"][0])
-        words.extend(value.shape)
-        words.extend(value.strides)
+        words += value.shape
+        words += value.strides
         flags = value.flags
         layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
         return value.dtype.char, value.ndim, layout
@@ -324,7 +321,10 @@ class Job:
 
     def __init__(self, kernel: Any, task: Any, scratch: Any) -> None:
         self.kernel, self.task = kernel, task
-        self.address = 0 if PLAIN_PYTHON else kernel.address(task, 0, 0, scratch)
+        self.address = 0
+        if not PLAIN_PYTHON:
+            kinds = task._numba_type_, types.int64, types.int64, scratch._numba_type_
+            self.address = kernel.address(*kinds)
 
     def __call__(self, first: int, last: int, scratch: Any) -> None:
         self.kernel(self.task, first, last, scratch)

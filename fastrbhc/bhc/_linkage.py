@@ -150,7 +150,7 @@ def build(
             log_leaves = clusters.cached[:n, 0] + model.log_base(X)
             space = Space(geometry, clusters, Brute())
             merges = greedy(space, np.inf, threads, report)
-    if merges.n_merges < n - 1:
+    if merges.heights.size < n - 1:
         raise ValueError(
             f"the marginal likelihood of the model {model.name!r} is not finite for these rows and "
             "hyperparameters"

@@ -41,6 +41,19 @@ def clusters_of_points(
     clusters = _empty_clusters(geometry, capacity, n_features, mirrored)
     if by_cluster and mirrored and geometry.storage(n_features).by_cluster:
         clusters = _with_order(clusters, "F")
+    put_points(clusters, points)
+    if mirrored:
+        clusters = _with_frame(geometry, clusters)
+        if not clusters.mirror.values.shape[0]:  # means are scanned after all
+            clusters = _with_order(clusters, "C")
+    if clusters.cached.shape[1]:
+        cache_of_points(geometry, clusters, new_scratch(geometry, n_features))
+    return clusters
+
+
+def put_points(clusters: Clusters, points: Observations) -> None:
+    """Put one point into each of the first slots, and free all others."""
+    n = points.means.shape[0]
     clusters.n_slots = n
     clusters.weights[:n] = 1.0 if points.weights is None else points.weights
     clusters.means[:, :n] = points.means.T
@@ -48,15 +61,13 @@ def clusters_of_points(
         clusters.residuals[:, :n] = points.residuals.T
     clusters.weights[n:] = np.nan
     clusters.means[:, n:] = np.nan
-    if mirrored:
-        clusters = _with_frame(geometry, clusters)
-        if not clusters.mirror.values.shape[0]:  # means are scanned after all
-            clusters = _with_order(clusters, "C")
-    if clusters.cached.shape[1]:
-        _refresh(geometry, clusters, 1, new_scratch(geometry, n_features))
-        clusters.cached[1:] = clusters.cached[0]  # points have no extent, wherever they lie
-        clusters.scan_features[:, 1:] = clusters.scan_features[:, :1]
-    return clusters
+
+
+def cache_of_points(geometry: Any, clusters: Clusters, scratch: Any) -> None:
+    """Fill in what is cached of clusters that are points: it is the same wherever they lie."""
+    _refresh(geometry, clusters, 1, scratch)
+    clusters.cached[1:] = clusters.cached[0]
+    clusters.scan_features[:, 1:] = clusters.scan_features[:, :1]
 
 
 def clusters_of_groups(

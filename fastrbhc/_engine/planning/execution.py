@@ -7,7 +7,7 @@ from typing import Any
 
 from fastrbhc._engine.agglomeration.greedy import greedy
 from fastrbhc._engine.agglomeration.levels import levels
-from fastrbhc._engine.agglomeration.merge_log import MergeLog
+from fastrbhc._engine.agglomeration.merge_log import Merges
 from fastrbhc._engine.agglomeration.nn_chain import nn_chain
 from fastrbhc._engine.agglomeration.space import Space
 from fastrbhc._engine.clusters.build import clusters_of_points
@@ -53,7 +53,7 @@ def agglomerate(
     clusters: Clusters,
     threshold: float,
     report: Callable[[str, int], None],
-) -> MergeLog:
+) -> Merges:
     """The merges of the clusters, which are used up."""
     with planned_threads(plan, geometry, clusters) as threads:
         space = planned_space(plan, geometry, clusters, threads)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from fastrbhc._engine.agglomeration.direct import MOST_POINTS
 from fastrbhc._engine.geometry.contract import FEW_COLUMNS
 from fastrbhc._engine.neighbors.backends import BACKENDS
-
-_FEW_POINTS = 200
 
 # Kernels that know the family and the number of columns are compiled anew for each number: worth
 # it from here on.
@@ -41,10 +40,12 @@ def plan(
     reducible: bool, n: int, n_features: int, algorithm: str, neighbors: str, n_threads: int
 ) -> Plan:
     """Decide what was left to "auto"."""
+    if algorithm == neighbors == "auto" and n <= MOST_POINTS and n_features <= FEW_COLUMNS:
+        return Plan("direct", "kd_tree", 1, ())
     if algorithm == "auto":
         algorithm = "levels" if reducible else "greedy"
     if neighbors == "auto":
-        few_columns = n_features <= FEW_COLUMNS and n > _FEW_POINTS
+        few_columns = n_features <= FEW_COLUMNS and n > MOST_POINTS
         neighbors = "kd_tree" if few_columns else "brute"
     on_a_tree = not BACKENDS[neighbors].scans
     quick = on_a_tree and algorithm == "levels" and n < _WORTH_A_THREAD_BY_LEVELS
