@@ -42,6 +42,9 @@ _config: Any = _numba_config
 # Where nothing is said about families.
 _USUAL = ("spherical_gaussian", "gaussian", "poisson")
 
+# The line that a process writes for each kernel.
+_COMPILED = "compiled"
+
 # More columns than the kd-tree is taken for.
 _MANY_COLUMNS = FEW_COLUMNS + 4
 # On the kd-tree, and by scanning: enough for two threads, if they are of use to the algorithm.
@@ -118,7 +121,7 @@ def precompile(
     Raises
     ------
     OSError
-        If compiled kernels cannot be kept on disk.
+        If compiled kernels cannot be kept on disk, or if a process fails.
 
     Notes
     -----
@@ -213,21 +216,14 @@ def _run(
     from tqdm.auto import tqdm
 
     found: dict[str, Compiled] = {}
-    n_kernels, lock = 0, threading.Lock()
     total = len(jobs) + sum(len(more) for _, more in jobs)
     with (
         tqdm(total=total, desc="compiling", unit="job", disable=not progress) as bar,
         ThreadPoolExecutor(max(1, min(n_processes, total))) as pool,
     ):
-
-        def one_more() -> None:
-            nonlocal n_kernels
-            with lock:
-                n_kernels += 1
-                bar.set_postfix_str(f"{n_kernels} kernels")
-
+        processes = _Processes(lambda count: bar.set_postfix_str(f"{count} kernels"))
         pending: dict[Future[Compiled], tuple[Job, list[Job]]] = {
-            pool.submit(_in_a_process, job, one_more): (job, more) for job, more in jobs
+            pool.submit(processes.run, job): (job, more) for job, more in jobs
         }
         try:
             while pending:
@@ -235,39 +231,60 @@ def _run(
                     job, more = pending.pop(done)
                     found[job.title] = done.result()
                     bar.update()
-                    pending.update(
-                        {pool.submit(_in_a_process, each, one_more): (each, []) for each in more}
-                    )
+                    pending.update({pool.submit(processes.run, each): (each, []) for each in more})
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            processes.stop()
             raise
     order = [each.title for job, more in jobs for each in (job, *more)]
     return {title: found[title] for title in order}
 
 
-def _in_a_process(job: Job, one_more: Callable[[], None]) -> Compiled:
-    """Run a job in a process of its own, which writes a line per kernel."""
-    start, kernels = time.perf_counter(), 0
+class _Processes:
+    """Processes that write a line per kernel, and what they have compiled together."""
+
+    def __init__(self, report: Callable[[int], None]) -> None:
+        self._report = report
+        self._lock = threading.Lock()
+        self._n_kernels = 0
+        self._running: list[subprocess.Popen[str]] = []
+
+    def run(self, job: Job) -> Compiled:
+        """Run a job in a process of its own."""
+        start, kernels, said = time.perf_counter(), 0, ""
+        with _started(job) as process:
+            self._running.append(process)
+            assert process.stdout is not None
+            for line in process.stdout:
+                if line.strip() == _COMPILED:
+                    kernels += 1
+                    with self._lock:
+                        self._n_kernels += 1
+                        self._report(self._n_kernels)
+                else:
+                    said = line.strip() or said
+        self._running.remove(process)
+        if process.returncode:
+            said = said or f"exit code {process.returncode}"
+            raise ChildProcessError(f"{job.title} could not be compiled: {said}")
+        return Compiled(kernels, time.perf_counter() - start)
+
+    def stop(self) -> None:
+        """End those that are running."""
+        for process in list(self._running):
+            process.terminate()
+
+
+def _started(job: Job) -> subprocess.Popen[str]:
     package = str(Path(__file__).parents[1])
     path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH", "")]))
-    code = "from fastrbhc._precompile import work; work()"
-    with subprocess.Popen(
-        [sys.executable, "-P", "-c", code, json.dumps(job)],
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", f"from {__name__} import work; work()", json.dumps(job)],
         env={**os.environ, "PYTHONPATH": path},
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        for _ in process.stdout:
-            kernels += 1
-            one_more()
-        errors = process.stderr.read().strip()
-    if process.returncode:
-        last = errors.splitlines()[-1] if errors else f"exit code {process.returncode}"
-        raise RuntimeError(f"{job.title} could not be compiled: {last}")
-    return Compiled(kernels, time.perf_counter() - start)
+    )
 
 
 # The same, as seen from inside.
@@ -277,7 +294,7 @@ def work() -> None:
     """Make the calls of the job in the last argument of the command line."""
     kind, name, columns, audit, algorithms, scans_first = json.loads(sys.argv[-1])
     warnings.simplefilter("ignore")
-    with listening(lambda: None, lambda: print("compiled", flush=True)):
+    with listening(lambda: None, lambda: print(_COMPILED, flush=True)):
         if kind == "model":
             _use_model(name)
         elif columns is None:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -156,19 +157,35 @@ def test_a_cache_that_cannot_be_written(monkeypatch, tmp_path, capsys):
 
 
 def test_a_process_that_fails_is_reported():
-    with pytest.raises(RuntimeError, match=r"nonsense could not be compiled: .* unknown family"):
+    with pytest.raises(
+        ChildProcessError, match=r"nonsense could not be compiled: .* unknown family"
+    ):
         _precompile._run([(ONE_JOB._replace(name="nonsense"), [])], 1, False)
+
+
+def test_one_failure_ends_all(monkeypatch):
+    slow = "import time; time.sleep(600)"
+    commands = iter([slow, "raise ValueError('no')"])
+
+    def started(job):
+        code = [sys.executable, "-c", next(commands)]
+        return subprocess.Popen(code, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    monkeypatch.setattr(_precompile, "_started", started)
+    start = time.monotonic()
+    with pytest.raises(ChildProcessError, match="could not be compiled: ValueError: no"):
+        _precompile._run([(ONE_JOB, []), (ONE_JOB._replace(name="gaussian"), [])], 2, False)
+    assert time.monotonic() - start < 300
 
 
 def test_jobs_that_follow_others(monkeypatch, capsys):
     order = []
 
-    def compile(job, one_more):
+    def run(processes, job):
         order.append(job.columns)
-        one_more()
         return Compiled(1, 0.5)
 
-    monkeypatch.setattr(_precompile, "_in_a_process", compile)
+    monkeypatch.setattr(_precompile._Processes, "run", run)
     more = [ONE_JOB._replace(columns=each) for each in (1, 2)]
     found = _precompile._run([(ONE_JOB, more)], 2, True)
     assert order[0] is None
