@@ -25,7 +25,7 @@ from fastrbhc._engine.planning.execution import (
 )
 from fastrbhc._engine.planning.plan import Plan, plan
 from fastrbhc._options import CheckedOptions, LinkageOptions
-from fastrbhc._progress import Progress
+from fastrbhc._progress import Progress, compiling_shown
 from fastrbhc._validation import check_rows, check_weights
 from fastrbhc.families import Family, as_family
 from fastrbhc.reducibility.audit import Tally, audit_merges
@@ -90,7 +90,7 @@ def linkage(
         Number of threads; None for as many as NUMBA_NUM_THREADS says, by default one for each
         core; -1 for the same. The result does not depend on it.
     progress : bool, default=False
-        Show a progress bar.
+        Show a progress bar, and how many kernels are compiled, if any have to be.
     audit : bool or "sample", default=False
         Count how often reducibility is violated, in all triples of a merge and a third cluster or
         in a random sample of ten a row, and certify that the tree is the greedy one: see
@@ -124,8 +124,9 @@ def linkage(
     checked = options.checked(family)
     rows = [check_rows(X, family)]
     weights = check_weights(sample_weight, rows[0].shape[0])
-    # Handed over rather than lent: what was converted is gone as soon as the points are made.
-    return build(rows.pop(), family, weights, checked)
+    with compiling_shown(checked.progress):
+        # Handed over rather than lent: what was converted is gone as soon as the points are made.
+        return build(rows.pop(), family, weights, checked)
 
 
 def build(

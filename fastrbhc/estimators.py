@@ -16,6 +16,7 @@ from fastrbhc._engine.clusters.record import selected
 from fastrbhc._engine.jit import compiling_for
 from fastrbhc._linkage import build
 from fastrbhc._options import LinkageOptions
+from fastrbhc._progress import compiling_shown
 from fastrbhc._validation import (
     check_count,
     check_kinds,
@@ -154,21 +155,22 @@ class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
         rows = self._check(X, family, reset=True)
         weights = check_weights(sample_weight, rows.shape[0])
         choice = self.threshold if isinstance(self.threshold, str) else None
-        if self.n_clusters is not None:
-            check_count(self.n_clusters, "n_clusters", rows.shape[0])
-            choice, level = None, np.inf
-        elif choice in FROM_ROWS:
-            guess, seed = self.n_clusters_guess, self.random_state
-            level = FROM_ROWS[choice](rows, family, guess, self.multiplier, weights, seed)
-        elif choice in FROM_TREE:
-            level = np.inf
-        else:
-            level = check_threshold(self.threshold)
-        stop = np.inf if self.compute_full_tree else level
-        self.dendrogram_ = build(rows, family, weights, replace(options, threshold=stop))
-        if choice in FROM_TREE:
-            level = FROM_TREE[choice](self.dendrogram_, family, rows.shape[1], weights)
-        self._keep_clusters(rows, family, weights, self._cut(level))
+        with compiling_shown(options.progress):
+            if self.n_clusters is not None:
+                check_count(self.n_clusters, "n_clusters", rows.shape[0])
+                choice, level = None, np.inf
+            elif choice in FROM_ROWS:
+                guess, seed = self.n_clusters_guess, self.random_state
+                level = FROM_ROWS[choice](rows, family, guess, self.multiplier, weights, seed)
+            elif choice in FROM_TREE:
+                level = np.inf
+            else:
+                level = check_threshold(self.threshold)
+            stop = np.inf if self.compute_full_tree else level
+            self.dendrogram_ = build(rows, family, weights, replace(options, threshold=stop))
+            if choice in FROM_TREE:
+                level = FROM_TREE[choice](self.dendrogram_, family, rows.shape[1], weights)
+            self._keep_clusters(rows, family, weights, self._cut(level))
         return self
 
     def fit_predict(

@@ -80,19 +80,45 @@ def _fingerprint() -> bytes:
     return digest.digest()
 
 
-class _ContentCache(FunctionCache):
-    """Numba's cache on disk, with names of files that stand for one state of the package.
+class _OneFileEach(IndexDataCacheFile):
+    """A file for each signature, named by it, and no index.
 
-    Numba writes the index before the code it points to. Were the names those of another state, a
-    second process could in between load the other state's code.
+    Numba reads an index of all signatures, adds a number to it and writes it back. Of two processes
+    that do so at the same time, one may lose its entry, or both take the same number.
     """
+
+    def __init__(self, cache_path: str, filename_base: str, source_stamp: Any) -> None:
+        super().__init__(cache_path, filename_base, source_stamp)
+        self._base = filename_base
+
+    def save(self, key: Any, data: Any) -> None:
+        self._save_data(self._name(key), (key, data))
+
+    def load(self, key: Any) -> Any:
+        try:
+            kept, data = self._load_data(self._name(key))
+        except FileNotFoundError:
+            return None
+        return data if kept == key else None
+
+    def flush(self) -> None:
+        for path in Path(self._cache_path).glob(f"{self._base}.*.nbc"):
+            path.unlink(missing_ok=True)
+
+    def _name(self, key: Any) -> str:
+        digest = hashlib.sha256(repr(key).encode()).hexdigest()[:16]
+        return f"{self._base}.{digest}.nbc"
+
+
+class _ContentCache(FunctionCache):
+    """Numba's cache on disk, with names of files that stand for one state of the package."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         own_file = repr(self._cache_file._source_stamp).encode()
         state = hashlib.sha256(_fingerprint() + own_file).hexdigest()[:16]
         name = f"{self._impl.filename_base}-{state}"
-        self._cache_file = IndexDataCacheFile(self._cache_path, name, state)
+        self._cache_file = _OneFileEach(self._cache_path, name, state)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         # Numba would first load all that is needed to compile, a third of a second per process.
@@ -115,7 +141,7 @@ class _ContentCache(FunctionCache):
 
     def _forget_old_states(self) -> None:
         state, week_ago = self._cache_file._source_stamp, time.time() - 7 * 24 * 3600
-        for path in Path(self._cache_path).glob(f"{self._impl.filename_base}-*.nb[ic]"):
+        for path in Path(self._cache_path).glob(f"{self._impl.filename_base}-*.nbc"):
             with contextlib.suppress(OSError):  # another process may be quicker
                 if state not in path.name and path.stat().st_mtime < week_ago:
                     path.unlink()

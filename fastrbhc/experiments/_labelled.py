@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fastrbhc.datasets import load_digit_counts, load_mnist_7x7
 from fastrbhc.experiments._methods import Dataset
+from fastrbhc.experiments._spec import Option
 
 # As in the paper, section 4.2.
 _MNIST_CLASSES = (0, 3, 7, 9)
@@ -21,6 +22,18 @@ _CALTECH_CLASSES = ("airplanes", "Motorbikes", "Faces_easy")
 # Rows of another file that a repeat takes at most, and entries of them.
 _ROWS = 3_000
 _ENTRIES = 10_000_000
+
+# How files are named on the command line.
+MNIST_OPTION = Option(
+    "mnist", {"metavar": "PATH", "help": "digits, an NPZ file with X (49 columns) and y"}
+)
+CALTECH_OPTION = Option(
+    "caltech",
+    {
+        "metavar": "PATH",
+        "help": "counts of visual words, an NPZ file with X or a CSR matrix, and y",
+    },
+)
 
 Draw = Callable[[np.random.Generator], Dataset]
 

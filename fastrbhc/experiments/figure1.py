@@ -12,6 +12,7 @@ import numpy as np
 from fastrbhc._progress import Progress
 from fastrbhc._validation import check_count, check_threads
 from fastrbhc.experiments._distributions import DISTRIBUTIONS
+from fastrbhc.experiments._spec import Experiment
 from fastrbhc.experiments._trials import ClusterSizes, check_seed, check_trials, run_trials
 from fastrbhc.experiments.table1 import standard_error
 
@@ -172,3 +173,14 @@ def _draw_curve(axes: Any, curve: dict[str, list[Any]], label: str) -> None:
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.yaxis.set_minor_formatter(StrMethodFormatter("{x:g}"))
     axes.spines[["top", "right"]].set_visible(False)
+
+
+EXPERIMENT = Experiment(
+    "figure1",
+    "the error of the Taylor value against size and scale",
+    "Figure 1: the average relative error of the Taylor value of the Gaussian's d, against "
+    "the largest cluster size and the scale beta.",
+    "--json figure1.json --plot figure1.png",
+    ("trials", 2_000, "trials for each point"),
+    draws=True,
+)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fastrbhc._progress import Progress
 from fastrbhc._validation import check_threads
 from fastrbhc.experiments._distributions import DISTRIBUTIONS
+from fastrbhc.experiments._spec import Experiment
 from fastrbhc.experiments._trials import Trials, check_seed, check_trials, run_trials
 
 # As printed in the paper.
@@ -117,3 +118,13 @@ def report(result: dict[str, Any]) -> str:
         ]
         lines.append(f"{name:<13}" + "".join(f"{cell:<26}" for cell in cells).rstrip())
     return "\n".join(lines)
+
+
+EXPERIMENT = Experiment(
+    "table1",
+    "d, its Taylor value, and how often d is not reducible",
+    "Table 1: d and its Taylor value between random clusters, and how often d is not "
+    "reducible, for Poisson, multinomial and Gaussian clusters.",
+    "--trials 100000 --seed 0 --json table1.json",
+    ("trials", 100_000, "trials for each row"),
+)

@@ -112,17 +112,18 @@ def gather(clusters: Clusters, slots: NDArray[np.int64], threads: Threads) -> No
 def selected(clusters: Clusters, slots: NDArray[np.int64]) -> Clusters:
     """A copy with the given slots, in that order."""
     mirror = clusters.mirror
+    # Indexing would give one column another layout than several, and kernels another type.
     return replaced(
         clusters,
         weights=clusters.weights[slots],
-        means=clusters.means[:, slots],
-        residuals=clusters.residuals[:, slots],
+        means=np.take(clusters.means, slots, axis=1),
+        residuals=np.take(clusters.residuals, slots, axis=1),
         scatter=clusters.scatter[slots],
         cached=clusters.cached[slots],
-        scan_features=clusters.scan_features[:, slots],
+        scan_features=np.take(clusters.scan_features, slots, axis=1),
         mirror=replaced(
             mirror,
-            values=mirror.values[:, slots],
+            values=np.take(mirror.values, slots, axis=1),
             order=mirror.order.copy(),
             centre=mirror.centre.copy(),
         ),

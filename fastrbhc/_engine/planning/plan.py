@@ -14,7 +14,7 @@ from fastrbhc._engine.neighbors.backends import BACKENDS
 
 # Kernels that know the family and the number of columns are compiled anew for each number: worth
 # it from here on.
-_WORTH_COMPILING = 5_000
+WORTH_COMPILING = 5_000
 
 # Below this much work, in pairs times columns, a second thread costs more than it brings.
 _WORTH_A_THREAD = 20_000_000
@@ -51,5 +51,5 @@ def plan(
     quick = on_a_tree and algorithm == "levels" and n < _WORTH_A_THREAD_BY_LEVELS
     if quick or n**2 * n_features < _WORTH_A_THREAD:
         n_threads = 1
-    known = on_a_tree and n >= _WORTH_COMPILING and n_features <= FEW_COLUMNS
+    known = on_a_tree and n >= WORTH_COMPILING and n_features <= FEW_COLUMNS
     return Plan(algorithm, neighbors, n_threads, tuple(range(n_features)) if known else ())
