@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastrbhc._engine.agglomeration.direct import direct
-from fastrbhc._engine.agglomeration.levels import by_level
 from fastrbhc._engine.agglomeration.merge_log import Merges
+from fastrbhc._engine.agglomeration.merge_order import by_level
 from fastrbhc._engine.clusters.duplicates import distinct_points, with_repeated_rows
 from fastrbhc._engine.clusters.observations import Observations, weighted
 from fastrbhc._engine.clusters.principal_axes import rotate_to_principal_axes
