@@ -29,7 +29,8 @@ from fastrbhc._progress import Progress
 from fastrbhc._validation import check_rows, check_weights
 from fastrbhc.families import Family, as_family
 from fastrbhc.reducibility.audit import Tally, audit_merges
-from fastrbhc.reducibility.report import first_departure, report_of
+from fastrbhc.reducibility.compare import first_departure
+from fastrbhc.reducibility.report import report_of
 from fastrbhc.tree.dendrogram import Dendrogram, dendrogram_of_merges
 
 # Triples that an audit by sample looks at for each distinct row.

@@ -12,7 +12,7 @@ from fastrbhc._engine.clusters.observations import Observations
 from fastrbhc._engine.clusters.record import LEAF_SIZE, SPARE, Clusters, empty_clusters, selected
 from fastrbhc._engine.clusters.scratch import new_scratch
 from fastrbhc._engine.geometry.contract import dissimilarity, refresh
-from fastrbhc._engine.jit import allocating_kernel, compiling_for, kernel
+from fastrbhc._engine.jit import compiling_for, kernel
 from fastrbhc._engine.math.cholesky import add_product
 from fastrbhc._engine.math.double_double import two_sum, weighted_mean
 from fastrbhc._engine.records import replaced
@@ -83,8 +83,9 @@ def clusters_of_groups(
         _add_means(clusters, errors, rows.means, residuals, weights, labels, start, stop)
     clusters.weights[:] += errors
     if clusters.scatter.shape[1]:
+        steps = np.empty(n_features)
         for start, stop in _portions(n, clusters.scatter.shape[1]):
-            _add_scatter(clusters, rows.means, residuals, weights, labels, start, stop)
+            _add_scatter(clusters, rows.means, residuals, weights, labels, start, stop, steps)
     clusters = _with_frame(geometry, clusters)
     _refresh(geometry, clusters, n_groups, new_scratch(geometry, n_features))
     clusters.weights[clusters.weights == 0.0] = np.nan
@@ -214,11 +215,10 @@ def _add_means(clusters, errors, means, residuals, weights, labels, start, stop)
         errors[group] += error
 
 
-@allocating_kernel
-def _add_scatter(clusters, means, residuals, weights, labels, start, stop):
+@kernel
+def _add_scatter(clusters, means, residuals, weights, labels, start, stop, steps):
     """Add rows to the scatter of groups about their means, by rows of the lower triangle."""
     n_features = means.shape[1]
-    steps = np.empty(n_features)
     for row in range(start, stop):
         group = labels[row]
         rest = min(row, residuals.shape[0] - 1)
