@@ -19,7 +19,7 @@ from typing import Any, TypeVar, dataclass_transform
 import numpy as np
 from llvmlite import ir
 from numba import extending as _extending
-from numba.core import errors, types
+from numba.core import cgutils, errors, types
 from numba.core.typing.templates import AttributeTemplate
 from numba.np.arrayobj import populate_array
 from numba.np.numpy_support import from_dtype
@@ -343,15 +343,36 @@ def call(job: Any, first: int, last: int, scratch: Any) -> None:
     job(first, last, scratch)
 
 
+def call_succeeds(job: Any, first: int, last: int, scratch: Any) -> bool:
+    """The same, and whether it raised no exception, for those who cannot leave at once."""
+    job(first, last, scratch)
+    return True
+
+
+def _call_pointer(context: Any, builder: Any, arguments: Any) -> Any:
+    """The status of a call."""
+    pair = context.make_helper(builder, JOB_TYPE, arguments[0])
+    kinds = [types.voidptr, types.int64, types.int64, types.voidptr]
+    function_type = context.call_conv.get_function_type(types.none, kinds)
+    function = builder.bitcast(pair.function, function_type.as_pointer())
+    values = [pair.task, *arguments[1:]]
+    return context.call_conv.call_function(builder, function, types.none, kinds, values)[0]
+
+
 @instruction(call)
-def _call_pointer(context: Any, job: Any, first: Any, last: Any, scratch: Any) -> Any:
+def _call(context: Any, job: Any, first: Any, last: Any, scratch: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pair = context.make_helper(builder, JOB_TYPE, arguments[0])
-        kinds = [types.voidptr, types.int64, types.int64, types.voidptr]
-        function_type = context.call_conv.get_function_type(types.none, kinds)
-        function = builder.bitcast(pair.function, function_type.as_pointer())
-        values = [pair.task, *arguments[1:]]
-        context.call_conv.call_function(builder, function, types.none, kinds, values)
+        status = _call_pointer(context, builder, arguments)
+        with cgutils.if_unlikely(builder, status.is_error):
+            context.call_conv.return_status_propagate(builder, status)
         return context.get_dummy_value()
 
     return types.void(job, types.int64, types.int64, scratch), code
+
+
+@instruction(call_succeeds)
+def _call_succeeds(context: Any, job: Any, first: Any, last: Any, scratch: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.not_(_call_pointer(context, builder, arguments).is_error)
+
+    return types.boolean(job, types.int64, types.int64, scratch), code

@@ -22,7 +22,7 @@ from numba.core import cgutils
 from numpy.typing import NDArray
 
 from fastrbhc._engine.jit import PLAIN_PYTHON, instruction, kernel
-from fastrbhc._engine.records import JOB_TYPE, Job, call, record
+from fastrbhc._engine.records import JOB_TYPE, Job, call, call_succeeds, record
 
 # Places in Team.words, far enough from each other for two lines of the cache.
 _TICKET, _DONE, _JOB, _WORDS = 0, 16, 32, 48
@@ -42,12 +42,13 @@ class Team:
     words: NDArray[np.int64]  # the ticket, the pieces done, and the job
     total: int  # how many elements the job has
     size: int  # how many threads
+    failed: bool  # whether the job has raised an exception
 
 
 def team_of(n_threads: int) -> Team:
     """A team of so many threads; plain Python cannot share words, and works alone."""
     size = 1 if PLAIN_PYTHON else min(n_threads, _LARGEST)
-    return Team(np.zeros(_WORDS, np.int64), 0, size)
+    return Team(np.zeros(_WORDS, np.int64), 0, size, False)
 
 
 def assemble(team: Team) -> None:
@@ -74,7 +75,9 @@ def parallel_for(team, job, total, pieces, scratch):
     _store(words, _TICKET, pieces << _COUNT_SHIFT)
     piece = _add_one(words, _TICKET) & _MASK
     while piece < pieces:
-        call(job, piece * total // pieces, (piece + 1) * total // pieces, scratch)
+        first, last = piece * total // pieces, (piece + 1) * total // pieces
+        if not call_succeeds(job, first, last, scratch):
+            team.failed = True
         _add_one(words, _DONE)
         piece = _add_one(words, _TICKET) & _MASK
     looks = 0
@@ -82,6 +85,10 @@ def parallel_for(team, job, total, pieces, scratch):
         looks += 1
         if looks > _PATIENCE:
             _yield_cpu()
+    if team.failed:
+        team.failed = False
+        call(job, 0, total, scratch)  # raises it here
+        raise RuntimeError("a job failed that did not fail again")
 
 
 @kernel
@@ -99,7 +106,9 @@ def worker_loop(team, scratch):
             if ticket >= 0 and piece < pieces:
                 total = team.total
                 job = _read_job(words, _JOB)
-                call(job, piece * total // pieces, (piece + 1) * total // pieces, scratch)
+                first, last = piece * total // pieces, (piece + 1) * total // pieces
+                if not call_succeeds(job, first, last, scratch):
+                    team.failed = True
                 _add_one(words, _DONE)
             looks = 0
         else:
