@@ -168,6 +168,12 @@ def merge_means(clusters, i, j):
         means[k, i], residuals[k, i] = weighted_mean(
             w0, means[k, i], residuals[k, i], w1, means[k, j], residuals[k, j]
         )
-    clusters.weights[i] = w0 + w1
+    merge_weights(clusters, i, j)
+
+
+@kernel
+def merge_weights(clusters, i, j):
+    """Weight and rank of the union into slot i, whose mean is known already; slot j becomes free."""
+    clusters.weights[i] = clusters.weights[i] + clusters.weights[j]
     clusters.ranks[i] = rank_of_union(clusters.ranks[i], clusters.ranks[j])
     free(clusters, j)
