@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastrbhc._engine.agglomeration.merge_log import MergeLog
+from fastrbhc._engine.agglomeration.direct import direct
+from fastrbhc._engine.agglomeration.merge_log import Merges
 from fastrbhc._engine.clusters.duplicates import distinct_points, with_repeated_rows
 from fastrbhc._engine.clusters.observations import Observations, weighted
 from fastrbhc._engine.jit import compiling_for
@@ -157,28 +158,31 @@ def build(
             options.n_threads,
         )
         warn_if_long(chosen, geometry, points, stacklevel=4)
-        clusters = planned_clusters(chosen, geometry, points)
         points_for_audit = None if options.audit is False else points
-        del points  # memory: the clusters hold them now
         totals = {"neighbours": n_points, "merging": n_points - 1, "audit": n_points - 1}
         with Progress(options.progress, totals) as report:
-            log = agglomerate(chosen, geometry, clusters, options.threshold, report)
-            del clusters
-            if options.threshold == np.inf and log.n_merges < n_points - 1:
+            if chosen.algorithm == "direct":
+                merges = direct(geometry, points, options.threshold)
+            else:
+                clusters = planned_clusters(chosen, geometry, points)
+                del points  # memory: the clusters hold them now
+                merges = agglomerate(chosen, geometry, clusters, options.threshold, report)
+                del clusters
+            if options.threshold == np.inf and merges.heights.size < n_points - 1:
                 raise ValueError(
                     f"the dissimilarity of the family {family.name!r} is not finite for these rows"
                 )
             findings = None
             if points_for_audit is not None:
                 findings = _examine(
-                    family, geometry, points_for_audit, chosen, log, options, report
+                    family, geometry, points_for_audit, chosen, merges, options, report
                 )
-    tree, nodes = _tree(log, point_of_row, leaf_weights, options.threshold)
+    tree, nodes = _tree(merges, point_of_row, leaf_weights, options.threshold)
     if findings is None:
         return tree
     departure = None
-    if findings.greedy_log is not None:
-        greedy_tree, _ = _tree(findings.greedy_log, point_of_row, leaf_weights, options.threshold)
+    if findings.greedy is not None:
+        greedy_tree, _ = _tree(findings.greedy, point_of_row, leaf_weights, options.threshold)
         departure = first_departure(tree, greedy_tree)
         if departure is None and len(greedy_tree.merges) > len(tree.merges):
             departure = len(tree.merges)
@@ -193,7 +197,7 @@ class _Findings(NamedTuple):
 
     tally: Tally | None  # nothing is counted where the family is reducible
     sample: NDArray[np.int64] | None  # the triples that were looked at, if not all
-    greedy_log: MergeLog | None  # the greedy merges, where those audited may be others
+    greedy: Merges | None  # the greedy merges, where those audited may be others
 
 
 def _examine(
@@ -201,39 +205,35 @@ def _examine(
     geometry: Any,
     points: Observations,
     chosen: Plan,
-    log: MergeLog,
+    merges: Merges,
     options: CheckedOptions,
     report: Callable[[str, int], None],
 ) -> _Findings:
     """Count violations of reducibility in the merges, and build the greedy tree to compare with."""
     n, n_features = points.means.shape
-    tally, sample, greedy_log = None, None, None
+    tally, sample, greedy = None, None, None
     if not family.reducible:
-        m = log.n_merges
-        sample = _sample(n, m) if options.audit == "sample" else None
+        sample = _sample(n, merges.heights.size) if options.audit == "sample" else None
         clusters = planned_clusters(chosen, geometry, points, audited=True)
         with planned_threads(chosen, geometry, clusters, clusters.weights.size) as threads:
             space = planned_space(chosen, geometry, clusters, threads, audited=True)
-            children, heights = log.children[:m], log.heights[:m]
-            tally = audit_merges(space, children, heights, sample, threads, report)
+            tally = audit_merges(space, *merges, sample, threads, report)
     if chosen.algorithm == "nn_chain":
         exact = plan(family.reducible, n, n_features, "auto", options.neighbors, options.n_threads)
         clusters = planned_clusters(exact, geometry, points)
-        greedy_log = agglomerate(exact, geometry, clusters, options.threshold, report)
-    return _Findings(tally, sample, greedy_log)
+        greedy = agglomerate(exact, geometry, clusters, options.threshold, report)
+    return _Findings(tally, sample, greedy)
 
 
 def _tree(
-    log: MergeLog,
+    merges: Merges,
     point_of_row: NDArray[np.int64],
     leaf_weights: NDArray[np.float64],
     threshold: float,
 ) -> tuple[Dendrogram, NDArray[np.int64]]:
     """The tree of the rows from the merges of the distinct points, and the node of each point."""
-    m, n_points = log.n_merges, int(point_of_row.max()) + 1
-    children, heights, nodes = with_repeated_rows(
-        log.children[:m], log.heights[:m], point_of_row, n_points
-    )
+    n_points = int(point_of_row.max()) + 1
+    children, heights, nodes = with_repeated_rows(*merges, point_of_row, n_points)
     return dendrogram_of_merges(children, heights, leaf_weights, threshold), nodes
 
 

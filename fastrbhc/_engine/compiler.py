@@ -15,19 +15,23 @@ from __future__ import annotations
 from typing import Any
 
 import llvmlite.binding as llvm
-from numba import _dynfunc
+from numba import _dynfunc  # type: ignore[attr-defined]
 from numba.core import cgutils, typed_passes, untyped_passes
-from numba.core.codegen import CodeLibrary, JITCodeLibrary
-from numba.core.compiler import CompilerBase, PassManager
+from numba.core.codegen import CodeLibrary
+from numba.core.codegen import JITCodeLibrary as _JITCodeLibrary
+from numba.core.compiler import CompilerBase as _CompilerBase
+from numba.core.compiler import PassManager
 from numba.core.compiler_lock import require_global_compiler_lock
 from numba.core.compiler_machinery import register_pass
 
 # Numba's own annotations are recent and partial.
 _register: Any = register_pass
 _Lowering: Any = typed_passes.NativeLowering
+JITCodeLibrary: Any = _JITCodeLibrary
+CompilerBase: Any = _CompilerBase
 
 
-class Fragment(JITCodeLibrary):  # type: ignore[misc]
+class Fragment(JITCodeLibrary):
     """The intermediate form of one kernel, which is linked into programs as text."""
 
     def __init__(self, codegen: Any, name: str) -> None:
@@ -46,7 +50,7 @@ class Fragment(JITCodeLibrary):  # type: ignore[misc]
         """Nothing is made of a fragment alone."""
 
 
-class Program(JITCodeLibrary):  # type: ignore[misc]
+class Program(JITCodeLibrary):
     """The machine code of a kernel that Python calls, with all fragments below it."""
 
     def __init__(self, codegen: Any, name: str) -> None:
@@ -110,7 +114,7 @@ def _link_later(target: Any, library: Any) -> None:
 
 
 @_register(mutates_CFG=True, analysis_only=False)
-class _FragmentLowering(_Lowering):  # type: ignore[misc]
+class _FragmentLowering(_Lowering):
     _name = "fragment_lowering"
 
     def run_pass(self, state: Any) -> bool:
@@ -132,7 +136,7 @@ class _FragmentLowering(_Lowering):  # type: ignore[misc]
 
 
 @_register(mutates_CFG=True, analysis_only=False)
-class _ProgramLowering(_Lowering):  # type: ignore[misc]
+class _ProgramLowering(_Lowering):
     _name = "program_lowering"
 
     def run_pass(self, state: Any) -> bool:
@@ -173,14 +177,14 @@ def _passes(lowering: Any) -> list[PassManager]:
     return [manager]
 
 
-class FragmentCompiler(CompilerBase):  # type: ignore[misc]
+class FragmentCompiler(CompilerBase):
     """For kernels that other kernels call."""
 
     def define_pipelines(self) -> list[PassManager]:
         return _passes(_FragmentLowering)
 
 
-class ProgramCompiler(CompilerBase):  # type: ignore[misc]
+class ProgramCompiler(CompilerBase):
     """For kernels that Python calls."""
 
     def define_pipelines(self) -> list[PassManager]:

@@ -24,14 +24,19 @@ from llvmlite import ir
 from numba.core import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.registry import CPUDispatcher
-from numba.core.typing.templates import infer, infer_global, make_intrinsic_template
-from numba.extending import overload as _overload
+from numba.core.typing.templates import (
+    AbstractTemplate,
+    infer,
+    infer_global,
+    make_intrinsic_template,
+)
 
 from fastrbhc._engine.compiler import FragmentCompiler, ProgramCompiler
 
 # Numba's own annotations are recent and partial.
 config: Any = numba.config
 _Dispatcher: Any = CPUDispatcher
+_Template: Any = AbstractTemplate
 Method = TypeVar("Method", bound=Callable[..., Any])
 PLAIN_PYTHON = bool(config.DISABLE_JIT)
 
@@ -67,7 +72,10 @@ def _fingerprint() -> bytes:
     for name in ("BOUNDSCHECK", "OPT", "CPU_NAME", "CPU_FEATURES", "DEBUGINFO_DEFAULT"):
         digest.update(f"{name}={getattr(config, name, None)};".encode())
     for path in sorted(_PACKAGE.rglob("*.py")):
-        digest.update(path.read_bytes())
+        source = path.read_bytes()
+        # Kernels are made of what stands in the engine, or in a family, or imports the engine.
+        if path.parent.name == "families" or b"_engine" in source:
+            digest.update(source)
     return digest.digest()
 
 
@@ -120,12 +128,13 @@ def _warn_once(what: str) -> None:
         )
 
 
-class Kernel(_Dispatcher):  # type: ignore[misc]
+class Kernel(_Dispatcher):
     """A jitted function: a fragment for kernels that call it, a program when Python does."""
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         super().__init__(function, targetoptions=options, pipeline_class=FragmentCompiler)
         self._entries: dict[tuple[Any, ...], Any] = {}
+        self._addresses: dict[tuple[Any, ...], int] = {}
 
     @functools.cached_property
     def program(self) -> Any:
@@ -158,13 +167,26 @@ class Kernel(_Dispatcher):  # type: ignore[misc]
         known = [k if isinstance(k, types.Type) else _NUMBER_TYPES.get(k) for k in kinds]
         return self.program if None in known else self.program.compile(tuple(known))
 
-    def address(self, *arguments: Any) -> int:
-        """Where the machine code for such arguments begins; see `jobs`."""
-        signature = tuple(numba.typeof(argument) for argument in arguments)
-        self.program.compile(signature)
-        compiled = self.program.overloads[signature]
-        pointer: int = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
-        return pointer
+    def fragment(self, arguments: tuple[Any, ...]) -> Any:
+        """The fragment for arguments of these types."""
+        # Numba would compile once more for each constant among them.
+        kinds = tuple(types.unliteral(argument) for argument in arguments)
+        self.compile(kinds)
+        return self.overloads[kinds]
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """What Numba asks of a kernel that another kernel calls."""
+        return super().get_call_template(tuple(types.unliteral(a) for a in args), kws)
+
+    def address(self, *kinds: Any) -> int:
+        """Where the machine code for arguments of these types begins; see `records.Job`."""
+        found = self._addresses.get(kinds)
+        if found is None:
+            self.program.compile(kinds)
+            compiled = self.program.overloads[kinds]
+            name = compiled.fndesc.llvm_func_name
+            found = self._addresses[kinds] = compiled.library.get_pointer_to_function(name)
+        return found
 
 
 _NUMBER_TYPES: dict[Any, Any] = {
@@ -181,8 +203,8 @@ def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function with the package's options, and keep its programs on disk.
 
     Kernels let go of the interpreter lock, so Python threads run them side by side. That is all
-    the parallelism there is: Numba's own (``prange``) starts thread pools that a forked child cannot
-    use, and can abort when two threads enter it. Kernels allocate nothing.
+    the parallelism there is: Numba's own (``prange``) starts thread pools that a forked child
+    cannot use, and can abort when two threads enter it. Kernels allocate nothing.
     """
     return _compiled(function, _OPTIONS)
 
@@ -249,24 +271,52 @@ def python_contract(declaration: Method) -> Method:
 
 def _contract(declaration: Callable[..., Any], options: dict[str, Any], default: Any) -> Any:
     name = declaration.__name__
+    kernels: dict[Any, Kernel] = {}
 
     @functools.wraps(declaration)
     def call(record: Any, *arguments: Any) -> Any:
         return getattr(type(record), name, default)(record, *arguments)
 
-    @overload(call, options)
-    def implementation(record: Any, *arguments: Any) -> Any:
-        return getattr(getattr(record, "instance_class", None), name, default)
+    def choose(record: Any, *arguments: Any) -> Kernel | None:
+        method = getattr(getattr(record, "instance_class", None), name, default)
+        if method is None:
+            return None
+        if method not in kernels:
+            kernels[method] = Kernel(method, options)
+        return kernels[method]
 
+    _dispatch(call, choose)
     return call
 
 
-def overload(function: Callable[..., Any], options: dict[str, Any] = _OPTIONS) -> Any:
-    """Numba's ``overload``, for what becomes a fragment."""
-    jit_options = {k: v for k, v in options.items() if k != "nopython"}
-    return _overload(
-        function, strict=False, jit_options={**jit_options, "pipeline_class": FragmentCompiler}
-    )
+def compiled_as(implementation: Callable[..., Any], options: dict[str, Any] = _OPTIONS) -> Any:
+    """Let kernels run another implementation of the decorated function."""
+
+    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+        kernel = Kernel(implementation, options)
+        _dispatch(function, lambda *arguments: kernel)
+        return function
+
+    return declare
+
+
+def _dispatch(function: Callable[..., Any], choose: Callable[..., Kernel | None]) -> None:
+    """Let kernels that call a function call the kernel that is chosen by the arguments' types."""
+
+    class Template(_Template):
+        key = function
+
+        def generic(self, arguments: Any, named: Any) -> Any:
+            kernel = choose(*arguments)
+            return None if named or kernel is None else kernel.fragment(arguments).signature
+
+        def get_impl_key(self, signature: Any) -> Any:
+            kernel = choose(*signature.args)
+            assert kernel is not None
+            return kernel.fragment(signature.args).entry_point
+
+    infer(Template)
+    infer_global(function, types.Function(Template))
 
 
 def instruction(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:

@@ -6,9 +6,9 @@ memory and hands over their address alone.
 
 A field holds an array, a number, another record, a tuple of these, or a `Job`. Numbers may be
 assigned to, in kernels and in Python, so that every count has a name of its own. All else is fixed
-when the record is made, and the compiler is told so: it reads a field once for a whole loop. Kernels
-may of course write to the entries of arrays. With ``NUMBA_DISABLE_JIT=1`` a record is an ordinary
-object.
+when the record is made, and the compiler is told so: it reads a field once for a whole loop.
+Kernels may of course write to the entries of arrays. With ``NUMBA_DISABLE_JIT=1`` a record is an
+ordinary object.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from fastrbhc._engine.jit import PLAIN_PYTHON, instruction
 
 # Numba's own annotations are recent and partial.
 extending: Any = _extending
+_AttributeTemplate: Any = AttributeTemplate
 
 Class = TypeVar("Class", bound=type)
 
@@ -54,10 +55,6 @@ class Record:
     def _fill(self, named: dict[str, Any]) -> None:
         self.__dict__.update(named)
 
-    def _replace(self, **changes: Any) -> Any:
-        """A record with some fields changed."""
-        return type(self)(**{**{name: getattr(self, name) for name in self._fields}, **changes})
-
     def __reduce__(self) -> Any:
         # A copy, or a pickle, has memory of its own.
         return type(self), tuple(getattr(self, name) for name in self._fields)
@@ -80,13 +77,10 @@ class _InMemory(Record):
             as_floats[place] = value
         for name in record_type.cells:
             del named[name]
-        self.__dict__.update(
-            named,
-            _numba_type_=record_type,
-            _address=memory.__array_interface__["data"][0],
-            _memory=memory,
-            _floats=as_floats,
-        )
+        named["_numba_type_"] = record_type
+        named["_address"] = memory.__array_interface__["data"][0]
+        named["_memory"], named["_floats"] = memory, as_floats
+        self.__dict__.update(named)
 
     def __getattr__(self, name: str) -> Any:
         # Numbers live in memory alone; all else is found before this is asked.
@@ -114,7 +108,12 @@ def record(cls: Class) -> Class:
     return made
 
 
-# From values to words and kinds. A kind is what can be looked up quickly; types are made of it once.
+def replaced(record: Any, **changes: Any) -> Any:
+    """A record like the given one, with some fields changed."""
+    return type(record)(**{**{name: getattr(record, name) for name in record._fields}, **changes})
+
+
+# From values to words and kinds. A kind is quickly looked up; a type is made of it once.
 
 
 def _describe(value: Any, words: list[int], floats: list[tuple[int, float]]) -> Any:
@@ -122,8 +121,8 @@ def _describe(value: Any, words: list[int], floats: list[tuple[int, float]]) -> 
     cls = type(value)
     if cls is np.ndarray:
         words.append(value.__array_interface__["data"][0])
-        words.extend(value.shape)
-        words.extend(value.strides)
+        words += value.shape
+        words += value.strides
         flags = value.flags
         layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
         return value.dtype.char, value.ndim, layout
@@ -147,7 +146,7 @@ def _describe(value: Any, words: list[int], floats: list[tuple[int, float]]) -> 
     raise TypeError(f"a record cannot hold {value!r}")
 
 
-class RecordType(types.Type):  # type: ignore[misc]
+class RecordType(types.Type):
     """The type of a record in kernels: its class, and the types of its fields."""
 
     def __init__(self, cls: type, kinds: tuple[Any, ...]) -> None:
@@ -171,7 +170,7 @@ class RecordType(types.Type):  # type: ignore[misc]
         return _type_of, (self.instance_class, self.kinds)
 
 
-class JobType(types.Type):  # type: ignore[misc]
+class JobType(types.Type):
     """The type of a job in kernels."""
 
     def __init__(self) -> None:
@@ -204,10 +203,14 @@ def _numba_type(kind: Any) -> Any:
     return types.Tuple(entries) if cls is tuple else types.NamedTuple(entries, cls)
 
 
+def _is_tuple(numba_type: Any) -> bool:
+    return isinstance(numba_type, types.BaseTuple)
+
+
 def _n_words(numba_type: Any) -> int:
     if isinstance(numba_type, types.Array):
         return 1 + 2 * int(numba_type.ndim)
-    if isinstance(numba_type, types.BaseTuple):
+    if _is_tuple(numba_type):
         return sum(_n_words(entry) for entry in numba_type)
     return 2 if numba_type is JOB_TYPE else 1
 
@@ -216,12 +219,12 @@ def _n_words(numba_type: Any) -> int:
 
 
 @extending.register_model(RecordType)
-class _RecordModel(extending.models.OpaqueModel):  # type: ignore[misc]
+class _RecordModel(extending.models.OpaqueModel):
     """A pointer."""
 
 
 @extending.register_model(JobType)
-class _JobModel(extending.models.StructModel):  # type: ignore[misc]
+class _JobModel(extending.models.StructModel):
     def __init__(self, manager: Any, kind: Any) -> None:
         members = [("function", types.voidptr), ("task", types.voidptr)]
         super().__init__(manager, kind, members)
@@ -236,7 +239,7 @@ def _unbox_record(kind: Any, value: Any, c: Any) -> Any:
 
 
 @extending.infer_getattr
-class _RecordAttributes(AttributeTemplate):  # type: ignore[misc]
+class _RecordAttributes(_AttributeTemplate):
     key = RecordType
 
     def generic_resolve(self, kind: Any, name: str) -> Any:
@@ -281,7 +284,7 @@ class _Reader:
     def read(self, numba_type: Any, place: int, fixed: bool) -> Any:
         if isinstance(numba_type, types.Array):
             return self._array(numba_type, place)
-        if isinstance(numba_type, types.BaseTuple):
+        if _is_tuple(numba_type):
             entries = []
             for entry in numba_type:
                 entries.append(self.read(entry, place, fixed))
@@ -312,13 +315,16 @@ class _Reader:
 class Job:
     """A kernel ``(task, first, last, scratch)`` together with the record that it works on.
 
-    Kernels call it through a pointer, see `call`. So what shares out the work, and decides what comes
-    next, is compiled without knowing the family, the backend or the number of columns.
+    Kernels call it through a pointer, see `call`. So what shares out the work, and decides what
+    comes next, is compiled without knowing the family, the backend or the number of columns.
     """
 
     def __init__(self, kernel: Any, task: Any, scratch: Any) -> None:
         self.kernel, self.task = kernel, task
-        self.address = 0 if PLAIN_PYTHON else kernel.address(task, 0, 0, scratch)
+        self.address = 0
+        if not PLAIN_PYTHON:
+            kinds = task._numba_type_, types.int64, types.int64, scratch._numba_type_
+            self.address = kernel.address(*kinds)
 
     def __call__(self, first: int, last: int, scratch: Any) -> None:
         self.kernel(self.task, first, last, scratch)

@@ -4,10 +4,10 @@ Waking a Python thread and calling a kernel takes a tenth of a millisecond; many
 are over in less. So for as long as a kernel runs, helpers run another one beside it, in which they
 wait for a *ticket*, and a round is shared at the cost of a few reads of memory.
 
-A ticket is one number: how many pieces there are, and the next piece to be taken, so that one atomic
-addition takes a piece and tells whether there was one. Who takes which piece does not matter to the
-result. The leader writes down the job, publishes a ticket, takes pieces as well, and waits until
-those that others have taken are done. Only then is the job replaced by another.
+A ticket is one number: how many pieces there are, and the next piece to be taken, so that one
+atomic addition takes a piece and tells whether there was one. Who takes which piece does not matter
+to the result. The leader writes down the job, publishes a ticket, takes pieces as well, and waits
+until those that others have taken are done. Only then is the job replaced by another.
 """
 
 from __future__ import annotations

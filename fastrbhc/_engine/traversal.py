@@ -6,25 +6,34 @@ So nothing recurses and nothing needs a stack, however deep the tree.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._engine.jit import allocating_kernel
+from fastrbhc._engine.jit import allocating_kernel, kernel
+
+# What every tree needs takes its memory from Python: kernels that allocate take longer to compile.
 
 
-@allocating_kernel
-def in_order(children, steps, n_leaves):
+def in_order(
+    children: NDArray[np.int64], steps: NDArray[np.int64], n_leaves: int
+) -> NDArray[np.int64]:
     """The merges in the order of the steps, renumbered, the smaller node first."""
-    place = np.empty(steps.size, np.int64)
+    merges = np.empty_like(children)
+    _put_in_order(children, steps, n_leaves, np.empty(steps.size, np.int64), merges)
+    return merges
+
+
+@kernel
+def _put_in_order(children, steps, n_leaves, place, merges):
     for i in range(steps.size):
         place[steps[i]] = n_leaves + i
-    merges = np.empty(children.shape, np.int64)
     for i in range(steps.size):
         a, b = children[steps[i], 0], children[steps[i], 1]
         a = a if a < n_leaves else place[a - n_leaves]
         b = b if b < n_leaves else place[b - n_leaves]
         merges[i, 0], merges[i, 1] = min(a, b), max(a, b)
-    return merges
 
 
 def renumbered(
@@ -38,27 +47,37 @@ def renumbered(
     return named
 
 
-@allocating_kernel
-def subtree_maxima(children, heights, n_leaves):
+def subtree_maxima(
+    children: NDArray[np.int64], heights: NDArray[np.float64], n_leaves: int
+) -> NDArray[np.float64]:
     """The largest height in the subtree of each merge."""
     maxima = heights.copy()
-    for i in range(heights.size):
+    _raise_to_maxima(children, n_leaves, maxima)
+    return maxima
+
+
+@kernel
+def _raise_to_maxima(children, n_leaves, maxima):
+    for i in range(maxima.size):
         for side in range(2):
             child = children[i, side] - n_leaves
             if child >= 0:
                 maxima[i] = max(maxima[i], maxima[child])
-    return maxima
 
 
-@allocating_kernel
-def merged_sums(merges, values):
+def merged_sums(merges: NDArray[np.int64], values: NDArray[Any]) -> NDArray[Any]:
     """For each merge the sum of the values of its leaves: of weights, its total weight."""
-    n = values.size
     sums = np.empty(merges.shape[0], values.dtype)
+    _sum_up(merges, values, sums)
+    return sums
+
+
+@kernel
+def _sum_up(merges, values, sums):
+    n = values.size
     for i in range(merges.shape[0]):
         a, b = merges[i, 0], merges[i, 1]
         sums[i] = (values[a] if a < n else sums[a - n]) + (values[b] if b < n else sums[b - n])
-    return sums
 
 
 @allocating_kernel

@@ -148,9 +148,9 @@ def build(
         with Threads([new_scratch(geometry, n_columns) for _ in range(count)]) as threads:
             clusters = clusters_of_rows(geometry, X, threads.scratches[0])
             log_leaves = clusters.cached[:n, 0] + model.log_base(X)
-            space = Space(geometry, geometry, clusters, Brute())
+            space = Space(geometry, clusters, Brute())
             merges = greedy(space, np.inf, threads, report)
-    if merges.n_merges < n - 1:
+    if merges.heights.size < n - 1:
         raise ValueError(
             f"the marginal likelihood of the model {model.name!r} is not finite for these rows and "
             "hyperparameters"

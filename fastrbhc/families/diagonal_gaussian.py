@@ -30,7 +30,7 @@ from fastrbhc._engine.math.double_double import (
     two_sum,
     weighted_mean,
 )
-from fastrbhc._engine.math.fast_log import LOG_OFF, quick_log
+from fastrbhc._engine.math.fast_log import LOG_OFF, quick_log, quick_logs
 from fastrbhc._engine.simd import LANES, at_most, broadcast, larger, load, smaller, store
 from fastrbhc.families._entropy import log_excess
 from fastrbhc.families._interface import Domain, family
@@ -240,8 +240,8 @@ class DiagonalCovariance(NamedTuple):
             value = share0 * cached[i, k] + share1 * load(features, (k, start))
             volume = volume * (value + share0 * share1 * squared)
             if k % _COLUMNS_PER_QUICK_LOG == _COLUMNS_PER_QUICK_LOG - 1:
-                logs, volume = logs + quick_log(volume), broadcast(1.0)
-        logs = logs + quick_log(volume)
+                logs, volume = logs + quick_logs(volume), broadcast(1.0)
+        logs = logs + quick_logs(volume)
         largest = share0 * cached[i, d + 1] + share1 * load(features, (d + 1, start))
         quick = _by_distance(w0 + w1, share0 * share1 * distance, largest)
         own = share0 * cached[i, d] + share1 * load(features, (d, start))
@@ -276,12 +276,12 @@ class DiagonalCovariance(NamedTuple):
             volume = volume * (share0 * value0 + share1 * value1 + share0 * share1 * squared)
             others = others * value1
             if k % _COLUMNS_PER_QUICK_LOG == _COLUMNS_PER_QUICK_LOG - 1:
-                logs, volume = logs + quick_log(volume), broadcast(1.0)
+                logs, volume = logs + quick_logs(volume), broadcast(1.0)
                 overflow = overflow + (others - others)  # NaN once a product is infinite
-                own, others = own + quick_log(others), broadcast(1.0)
+                own, others = own + quick_logs(others), broadcast(1.0)
         overflow = overflow + (others - others)
-        own = share0 * cached[i, d] + share1 * (own + quick_log(others))
-        bounds = larger(_by_logs(w0 + w1, logs + quick_log(volume), own, 2 * d) + overflow, bounds)
+        own = share0 * cached[i, d] + share1 * (own + quick_logs(others))
+        bounds = larger(_by_logs(w0 + w1, logs + quick_logs(volume), own, 2 * d) + overflow, bounds)
         store(scratch.bounds, bounds)
         return at_most(bounds, cutoff)
 

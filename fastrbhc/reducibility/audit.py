@@ -98,8 +98,7 @@ class Batch:
 class Examination:
     """All that the search for violations depends on."""
 
-    geometry: Any  # for any number of columns
-    search_geometry: Any  # for look-ups, perhaps with the number of columns known
+    geometry: Any
     clusters: Clusters
     index: Any
     log: MergeLog
@@ -197,10 +196,9 @@ def _new_replay(
         cutoff=np.inf,
         older=False,
     )
-    nearest = Job(look_up, Search(index, space.search_geometry, clusters, queries), scratch)
+    nearest = Job(look_up, Search(index, space.geometry, clusters, queries), scratch)
     examination = Examination(
         space.geometry,
-        space.search_geometry,
         clusters,
         index,
         log,
@@ -327,7 +325,7 @@ def _search(examination, first, last, scratch):
 @kernel
 def _search_part(examination, p, part, scratch):
     """Count the violations of the p-th merge in a part of the index."""
-    geometry, clusters, batch = examination.search_geometry, examination.clusters, examination.batch
+    geometry, clusters, batch = examination.geometry, examination.clusters, examination.batch
     a, b, unions = batch.pairs[p, 0], batch.pairs[p, 1], batch.unions
     height = examination.log.heights[examination.log.n_merges + p]
     union = unions + 2 * p
@@ -383,7 +381,7 @@ def _examine_all(examination, a, b, union, scratch):
     log = examination.log
     count = possible_violations(
         examination.index,
-        examination.search_geometry,
+        examination.geometry,
         examination.clusters,
         a,
         b,
@@ -417,7 +415,7 @@ def _examine_sample(examination, a, b, union, scratch):
 def _examine_triple(examination, a, b, union, x, scratch):
     """Note it if x violates reducibility in the next merge."""
     geometry, clusters, tally = (
-        examination.search_geometry,
+        examination.geometry,
         examination.clusters,
         examination.tally,
     )

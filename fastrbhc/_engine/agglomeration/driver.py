@@ -1,7 +1,7 @@
 """The loop around a kernel that works until it asks Python for something.
 
-A kernel cannot be interrupted. So it is called for a fraction of a second at a time, keeps its state
-in records, and says when it returns whether it has finished, was only out of budget, or wants
+A kernel cannot be interrupted. So it is called for a fraction of a second at a time, keeps its
+state in records, and says when it returns whether it has finished, was only out of budget, or wants
 something done that only Python does.
 """
 

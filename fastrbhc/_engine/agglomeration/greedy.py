@@ -36,9 +36,11 @@ from fastrbhc._engine.agglomeration.heap import Heap, empty_heap, heapify, inser
 from fastrbhc._engine.agglomeration.links import Links, link, link_all, no_links, relocate_links
 from fastrbhc._engine.agglomeration.merge_log import (
     MergeLog,
+    Merges,
     advance_count,
     close_gaps,
     empty_log,
+    finished,
     many_free,
     new_places,
     record_merge,
@@ -122,7 +124,7 @@ def greedy(
     threshold: float,
     threads: Threads,
     report: Callable[[str, int], None],
-) -> MergeLog:
+) -> Merges:
     """Merge the globally nearest pair until none is nearer than the threshold."""
     log = empty_log(space.clusters)
     state = _initial_state(space, threshold, log, threads)
@@ -160,7 +162,7 @@ def greedy(
 
     requests = {WANTS_LOOK_UP: look_up_batch, WANTS_REBUILD: rebuild}
     run_interruptibly(advance, requests, lambda: report("merging", log.n_merges))
-    return log
+    return finished(log)
 
 
 def _initial_state(space: Space, threshold: float, log: MergeLog, threads: Threads) -> Greedy:
@@ -169,7 +171,7 @@ def _initial_state(space: Space, threshold: float, log: MergeLog, threads: Threa
     batch.queue[:n] = np.arange(n)[::-1]  # the last have the most to look at
     batch.n_queued = n
     queries = Queries(batch.queue, links.values, links.neighbors, threshold, True)
-    search = Search(space.index, space.search_geometry, clusters, queries)
+    search = Search(space.index, space.geometry, clusters, queries)
     in_index = Job(look_up, search, scratch)
     work = BatchWork(space.geometry, clusters, batch, links, in_index)
     return Greedy(
@@ -360,9 +362,10 @@ def _settle(state, scratch):
     while holding < pairs and batch.heights[holding] < nearest:
         nearest = min(nearest, batch.nearest[holding])
         holding += 1
+    n_leaves = log.heights.size + 1
     for p in range(holding):
         i, j = batch.pairs[p, 0], batch.pairs[p, 1]
-        record_merge(log, log.n_merges, i, j, queue[p], batch.heights[p])
+        record_merge(log, n_leaves, log.n_merges, i, j, queue[p], batch.heights[p])
         advance_count(log, 1)
     _adapt(batch, holding)
     if holding < pairs:

@@ -1,8 +1,8 @@
 """A binary heap of slots, ordered by the pair that each slot would merge with.
 
-Pairs are ordered by dissimilarity, then as `ordering` says, so that the pair that greedy merges next is
-never in doubt. The dissimilarities stand beside the slots in heap
-order, so that a comparison reads what is next to it and not the link of a slot far away.
+Pairs are ordered by dissimilarity, then as `ordering` says, so that the pair that greedy merges
+next is never in doubt. The dissimilarities stand beside the slots in heap order, so that a
+comparison reads what is next to it and not the link of a slot far away.
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@ on until no pair is left below the level; then the level rises to the median of 
 Staying at one level keeps the clusters alike in size, which is what makes queries cheap:
 one large cluster in a sea of points has to look at many of them.
 
-Every cluster stands in the list of those whose nearest neighbour is the same. It leaves that list only
-when the neighbour is merged, and then the whole list is read, so that a round costs what it changes.
-A cluster whose neighbour is gone keeps its old key, which is a lower bound of the new one, since d
-is reducible; it is looked up again once the level has passed that key.
+Every cluster stands in the list of those whose nearest neighbour is the same. It leaves that list
+only when the neighbour is merged, and then the whole list is read, so that a round costs what it
+changes. A cluster whose neighbour is gone keeps its old key, which is a lower bound of the new one,
+since d is reducible; it is looked up again once the level has passed that key.
 
 What decides the order of merges is compiled once for all families: look-ups and merges are jobs.
 """
@@ -33,9 +33,11 @@ from fastrbhc._engine.agglomeration.driver import (
 )
 from fastrbhc._engine.agglomeration.merge_log import (
     MergeLog,
+    Merges,
     advance_count,
     close_gaps,
     empty_log,
+    finished,
     many_free,
     new_places,
     record_merge,
@@ -105,6 +107,7 @@ class Rounds:
     n_queued: int
     n_found: int
     n_pairs: int
+    looked_up: bool  # whether the queue has been looked up, and not yet entered into the lists
     level: float  # only pairs below it are merged
 
 
@@ -147,14 +150,14 @@ def levels(
     threshold: float,
     threads: Threads,
     report: Callable[[str, int], None],
-) -> MergeLog:
+) -> Merges:
     """Merge reciprocal nearest neighbours by rising levels, up to the threshold."""
     log = empty_log(space.clusters)
     n = log.n_alive
     state = _initial_state(space, threshold, log, threads)
     _merge_by_levels(state, space.index, threads, report)
     del state  # memory: neighbours are not needed any more
-    return _by_level(log, n)
+    return _by_level(finished(log), n)
 
 
 def _initial_state(space: Space, threshold: float, log: MergeLog, threads: Threads) -> Levels:
@@ -181,9 +184,10 @@ def _initial_state(space: Space, threshold: float, log: MergeLog, threads: Threa
         n_queued=n,
         n_found=0,
         n_pairs=0,
+        looked_up=False,
         level=-np.inf,
     )
-    search = Search(space.index, space.search_geometry, clusters, queries)
+    search = Search(space.index, space.geometry, clusters, queries)
     merging = Merging(space.geometry, clusters, space.index, log, rounds)
     return Levels(
         log=log,
@@ -215,7 +219,7 @@ def _merge_by_levels(
         seconds_per_query = threads.run(
             state.look_up, rounds.n_queued, seconds_per_query, report_first
         )
-        _enlist(rounds)
+        rounds.looked_up = True
 
     def merge_pairs() -> None:
         nonlocal seconds_per_merge
@@ -254,6 +258,8 @@ def _advance(state, longest_queue, longest_list, scratch):
     log, clusters, rounds, team = state.log, state.clusters, state.rounds, state.team
     budget = max(longest_queue, 1)
     while budget > 0:
+        if rounds.looked_up:
+            _enlist(rounds)
         _pair_up(rounds)
         if rounds.n_pairs > longest_list:
             return WANTS_MERGES
@@ -276,7 +282,7 @@ def _advance(state, longest_queue, longest_list, scratch):
         budget -= rounds.n_queued
         queued = rounds.n_queued
         parallel_for(team, state.look_up, queued, _n_pieces(queued, team.size), scratch)
-        _enlist(rounds)
+        rounds.looked_up = True
     return OUT_OF_BUDGET
 
 
@@ -289,7 +295,7 @@ def _merge_round(state, scratch):
     if pairs * _SLOTS_PER_PAIR > state.clusters.n_slots:
         parts = refitting.n_parts
         parallel_for(team, refitting.parts, parts, parts, scratch)
-        call(refitting.rest, 0, 1, scratch)
+        call(refitting.parts, parts, parts + 1, scratch)
     else:
         for p in range(pairs):
             call(refitting.merge, np.int64(rounds.unions[p]), np.int64(rounds.partners[p]), scratch)
@@ -306,8 +312,8 @@ def _n_pieces(count, n_threads):
 def _next_level(rounds, n_slots):
     """A level that half of the keys are below, or a few more; NaN if none is left.
 
-    Keys are counted by their leading bits: one pass, without a copy, and the order of the slots does
-    not matter.
+    Keys are counted by their leading bits: one pass, without a copy, and the order of the slots
+    does not matter.
     """
     keys, counts, threshold = rounds.queries.values, rounds.counts, rounds.queries.cutoff
     for box in range(counts.size):
@@ -339,7 +345,7 @@ def _enlist(rounds):
         if y >= 0:
             reverse.next[x] = reverse.head[y]
             reverse.head[y] = x
-    rounds.n_queued, rounds.n_found = 0, count
+    rounds.n_queued, rounds.n_found, rounds.looked_up = 0, count, False
 
 
 @kernel
@@ -384,7 +390,7 @@ def _compact_lists(rounds, n_stretches):
 
 @kernel
 def _pair_up(rounds):
-    """Find the pairs to merge among the slots found; queue their unions and whose neighbour is gone."""
+    """Find pairs to merge among the slots found; queue unions and those who lose a neighbour."""
     queries, reverse, level = rounds.queries, rounds.reverse, rounds.level
     keys, neighbors, queue = queries.values, queries.neighbors, queries.queue
     n_queued, pairs = rounds.n_queued, 0
@@ -417,21 +423,22 @@ def _pair_up(rounds):
 def _merge_pairs(merging, first, last, scratch):
     """Merge some of the pairs, which have no slot in common."""
     log, rounds, clusters = merging.log, merging.rounds, merging.clusters
+    n_leaves = log.heights.size + 1
     for pair in range(first, last):
         i, j = np.int64(rounds.unions[pair]), np.int64(rounds.partners[pair])
-        record_merge(log, log.n_merges + pair, i, j, i, rounds.queries.values[i])
+        place, height = log.n_merges + pair, rounds.queries.values[i]
+        record_merge(log, n_leaves, place, i, j, i, height)
         merge(merging.geometry, clusters, i, j, scratch)
         touch(merging.index, i, j)
 
 
-def _by_level(log: MergeLog, n: int) -> MergeLog:
+def _by_level(merges: Merges, n: int) -> Merges:
     """The merges as if made in the order of their heights, which d being reducible allows.
 
     So the order tells nothing of slots or rounds. Where several merges are equally high, those
     with the fewest merges below come first, and of these the one with the smallest rank.
     """
-    count = log.n_merges
-    children, heights = log.children[:count], log.heights[:count]
+    children, heights = merges
     levels = subtree_maxima(children, heights, n)
     order = stable_order(levels)
     tied = levels[order[1:]] == levels[order[:-1]]
@@ -440,7 +447,7 @@ def _by_level(log: MergeLog, n: int) -> MergeLog:
         some = order[places]
         depths, ranks = _depths_and_ranks(children, n)
         order[places] = some[np.lexsort((ranks[some], depths[some], levels[some]))]
-    return log._replace(children=in_order(children, order, n), heights=heights[order])
+    return Merges(in_order(children, order, n), heights[order])
 
 
 @allocating_kernel

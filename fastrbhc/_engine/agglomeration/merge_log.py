@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,13 @@ from fastrbhc._engine.threads import Threads
 
 # Some sixty slots are looked through in less time than Python takes to move them.
 _FEW_SLOTS = 64
+
+
+class Merges(NamedTuple):
+    """What an agglomerator returns: merges in the order they were made."""
+
+    children: NDArray[np.int64]  # (m, 2)
+    heights: NDArray[np.float64]  # (m,)
 
 
 @record
@@ -33,10 +40,14 @@ def empty_log(clusters: Clusters) -> MergeLog:
     return MergeLog(np.empty((n - 1, 2), np.int64), np.empty(n - 1), clusters.ranks.copy(), 0, n)
 
 
+def finished(log: MergeLog) -> Merges:
+    """The merges that have been made."""
+    return Merges(log.children[: log.n_merges], log.heights[: log.n_merges])
+
+
 @kernel
-def record_merge(log, place, i, j, union, height):
+def record_merge(log, n_leaves, place, i, j, union, height):
     """Note at a place of the list that slots i and j became the one in slot union."""
-    n_leaves = log.heights.size + 1
     log.children[place, 0] = min(log.nodes[i], log.nodes[j])
     log.children[place, 1] = max(log.nodes[i], log.nodes[j])
     log.heights[place] = height

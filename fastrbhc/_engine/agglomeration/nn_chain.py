@@ -27,9 +27,11 @@ from fastrbhc._engine.agglomeration.driver import (
 )
 from fastrbhc._engine.agglomeration.merge_log import (
     MergeLog,
+    Merges,
     advance_count,
     close_gaps,
     empty_log,
+    finished,
     many_free,
     new_places,
     record_merge,
@@ -66,12 +68,12 @@ def nn_chain(
     threshold: float,
     threads: Threads,
     report: Callable[[str, int], None],
-) -> MergeLog:
+) -> Merges:
     """Merge reciprocal nearest neighbours until none is nearer than the threshold."""
     clusters, log = space.clusters, empty_log(space.clusters)
     n = log.n_alive
     chain = Chain(
-        geometry=space.search_geometry,
+        geometry=space.geometry,
         clusters=clusters,
         index=space.index,
         log=log,
@@ -95,7 +97,7 @@ def nn_chain(
         chain.slots_of_ranks[clusters.ranks[: slots.size]] = np.arange(slots.size)
 
     run_interruptibly(advance, {WANTS_REBUILD: rebuild}, lambda: report("merging", log.n_merges))
-    return log
+    return finished(log)
 
 
 @kernel
@@ -122,7 +124,7 @@ def _advance(chain, budget, scratch):
             chain.size -= 1
         elif size > 1 and slots[size - 2] == j:
             chain.size -= 2
-            record_merge(log, log.n_merges, j, i, j, value)
+            record_merge(log, log.heights.size + 1, log.n_merges, j, i, j, value)
             advance_count(log, 1)
             chain.slots_of_ranks[clusters.ranks[i]] = -1
             chain.slots_of_ranks[clusters.ranks[j]] = -1

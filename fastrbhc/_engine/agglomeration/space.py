@@ -12,7 +12,6 @@ from fastrbhc._engine.clusters.record import Clusters
 class Space:
     """Clusters with their geometry and an index over them."""
 
-    geometry: Any  # for any number of columns
-    search_geometry: Any  # the same for look-ups, perhaps with the number of columns known
+    geometry: Any
     clusters: Clusters
     index: Any

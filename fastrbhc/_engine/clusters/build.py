@@ -20,6 +20,7 @@ from fastrbhc._engine.geometry.contract import (
 )
 from fastrbhc._engine.jit import compiling_for, kernel
 from fastrbhc._engine.math.double_double import two_sum, weighted_mean
+from fastrbhc._engine.records import replaced
 
 # Columns of rows, or entries of their scatter, that one call of a kernel looks at.
 _PORTION = 4_000_000
@@ -34,10 +35,10 @@ def clusters_of_points(
 ) -> Clusters:
     """One slot for every point; points come in the order that decides ties.
 
-    If padded, free slots fill up the last leaf, and spare ones follow. Without a mirror there are no
-    scan features either, and no ``lower_bounds``. With one to scan, the means themselves may as well
-    lie together by cluster: exact values of Caltech's words (1,000 columns) then take
-    a quarter of the time, as each column is no longer a line of memory of its own.
+    If padded, free slots fill up the last leaf, and spare ones follow. Without a mirror there are
+    no scan features either, and no ``lower_bounds``. With one to scan, the means themselves may as
+    well lie together by cluster: exact values of Caltech's words (1,000 columns) then take a
+    quarter of the time, as each column is no longer a line of memory of its own.
     """
     n, n_features = points.means.shape
     leaves = -(-n // LEAF_SIZE) * LEAF_SIZE
@@ -45,6 +46,19 @@ def clusters_of_points(
     clusters = _empty_clusters(geometry, capacity, n_features, mirrored)
     if by_cluster and mirrored and storage(geometry, n_features).by_cluster:
         clusters = _with_order(clusters, "F")
+    put_points(clusters, points)
+    if mirrored:
+        clusters = _with_frame(geometry, clusters)
+        if not clusters.mirror.values.shape[0]:  # means are scanned after all
+            clusters = _with_order(clusters, "C")
+    if clusters.cached.shape[1]:
+        cache_of_points(geometry, clusters, new_scratch(geometry, n_features))
+    return clusters
+
+
+def put_points(clusters: Clusters, points: Observations) -> None:
+    """Put one point into each of the first slots, and free all others."""
+    n = points.means.shape[0]
     clusters.n_slots = n
     clusters.weights[:n] = 1.0 if points.weights is None else points.weights
     clusters.means[:, :n] = points.means.T
@@ -52,17 +66,15 @@ def clusters_of_points(
         clusters.residuals[:, :n] = points.residuals.T
     clusters.weights[n:] = np.nan
     clusters.means[:, n:] = np.nan
-    if mirrored:
-        clusters = _with_frame(geometry, clusters)
-        if not clusters.mirror.values.shape[0]:  # means are scanned after all
-            clusters = _with_order(clusters, "C")
-    if clusters.cached.shape[1]:
-        alike = storage(geometry, n_features).points_alike
-        _refresh(geometry, clusters, 1 if alike else n, new_scratch(geometry, n_features))
-        if alike:
-            clusters.cached[1:] = clusters.cached[0]
-            clusters.scan_features[:, 1:] = clusters.scan_features[:, :1]
-    return clusters
+
+
+def cache_of_points(geometry: Any, clusters: Clusters, scratch: Any) -> None:
+    """Fill in what is cached of clusters that are points."""
+    alike = storage(geometry, clusters.means.shape[0]).points_alike
+    _refresh(geometry, clusters, 1 if alike else clusters.n_slots, scratch)
+    if alike:
+        clusters.cached[1:] = clusters.cached[0]
+        clusters.scan_features[:, 1:] = clusters.scan_features[:, :1]
 
 
 def clusters_of_groups(
@@ -145,7 +157,8 @@ def _empty_clusters(geometry: Any, n: int, n_features: int, mirrored: bool = Tru
 
 def _with_order(clusters: Clusters, order: Literal["C", "F"]) -> Clusters:
     """The clusters with their means by column ("C") or by cluster ("F")."""
-    return clusters._replace(
+    return replaced(
+        clusters,
         means=np.asarray(clusters.means, order=order),
         residuals=np.asarray(clusters.residuals, order=order),
     )

@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.math.fast_log import bits_of
 from fastrbhc._engine.math.radix_sort import stable_order
 
 
@@ -85,14 +87,21 @@ def _equal_rows(
 def _hash_rows(rows: Observations) -> NDArray[np.uint64]:
     """A 64-bit hash of each row's values: multiply and shift, as in splitmix64."""
     hashes = np.full(rows.means.shape[0], 0x9E3779B97F4A7C15, np.uint64)
-    for part in (rows.means, rows.residuals):
-        if part is None:
-            continue
-        for column in part.T:
-            bits = (column + 0.0).view(np.uint64)  # −0.0 and 0.0 are equal
-            hashes ^= bits
-            hashes *= np.uint64(0xBF58476D1CE4E5B9)
-            hashes ^= hashes >> np.uint64(29)
-            hashes *= np.uint64(0x94D049BB133111EB)
-            hashes ^= hashes >> np.uint64(32)
+    with np.errstate(over="ignore"):  # plain Python would warn
+        for part in (rows.means, rows.residuals):
+            if part is not None:
+                _add_to_hashes(part, hashes)
     return hashes
+
+
+@kernel
+def _add_to_hashes(values, hashes):
+    for row in range(values.shape[0]):
+        hashed = hashes[row]
+        for k in range(values.shape[1]):
+            hashed ^= bits_of(values[row, k] + 0.0)  # −0.0 and 0.0 are equal
+            hashed *= np.uint64(0xBF58476D1CE4E5B9)
+            hashed ^= hashed >> np.uint64(29)
+            hashed *= np.uint64(0x94D049BB133111EB)
+            hashed ^= hashed >> np.uint64(32)
+        hashes[row] = hashed

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.math.double_double import weighted_mean
 from fastrbhc._engine.neighbors.ordering import rank_of_union
-from fastrbhc._engine.records import record
+from fastrbhc._engine.records import record, replaced
 from fastrbhc._engine.simd import LANES
 from fastrbhc._engine.threads import Threads
 
@@ -86,7 +86,7 @@ def empty_clusters(
 
 
 def _by_slot(clusters: Clusters) -> list[NDArray[Any]]:
-    """Views of all statistics with slots along the first axis, a column each where that is quick."""
+    """Views of all statistics, slots along the first axis, by column where that is quick."""
     views: list[NDArray[Any]] = [clusters.weights, clusters.ranks]
     columns = (clusters.means, clusters.residuals, clusters.scan_features, clusters.mirror.values)
     for values in columns:
@@ -112,14 +112,15 @@ def gather(clusters: Clusters, slots: NDArray[np.int64], threads: Threads) -> No
 def selected(clusters: Clusters, slots: NDArray[np.int64]) -> Clusters:
     """A copy with the given slots, in that order."""
     mirror = clusters.mirror
-    return clusters._replace(
+    return replaced(
+        clusters,
         weights=clusters.weights[slots],
         means=clusters.means[:, slots],
         residuals=clusters.residuals[:, slots],
         scatter=clusters.scatter[slots],
         cached=clusters.cached[slots],
         scan_features=clusters.scan_features[:, slots],
-        mirror=mirror._replace(values=mirror.values[:, slots]),
+        mirror=replaced(mirror, values=mirror.values[:, slots]),
         ranks=clusters.ranks[slots],
         n_slots=slots.size,
     )

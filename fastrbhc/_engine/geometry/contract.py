@@ -8,8 +8,8 @@ For a cluster c of weight n and mean statistic t let f(c) = n·φ(t). The dissim
 t being the mean of the union. The right-hand form, a sum of terms that are not negative,
 is the one evaluated: the left one is a small difference of large numbers.
 
-A *geometry* is what a family becomes once the number of columns is known: a record whose methods run
-inside kernels. They fall into four contracts, by who asks:
+A *geometry* is what a family becomes once the number of columns is known: a record whose methods
+run inside kernels. They fall into four contracts, by who asks:
 
 - everybody: ``dissimilarity``, ``merge``, ``refresh``, ``add_row``, ``storage``,
   ``scratch_shapes`` (in `clusters.scratch`), ``for_clusters``;
@@ -244,8 +244,8 @@ def box_bounds(geometry, clusters, i, boxes, group, cutoff, scratch):
     Returns those with bounds of at most the cutoff as bits; the bounds go to scratch.bounds. A box
     holds clusters with means within the low and high of each column, with at least its smallest
     weight, and with features within their low and high. It has these numbers in this order, those
-    of node 8g + s at boxes[g, :, s]. The weight of an empty box is infinite, and its bit is not set.
-    By default the bounds are 0.
+    of node 8g + s at boxes[g, :, s]. The weight of an empty box is infinite, and its bit is not
+    set. By default the bounds are 0.
     """
     store(scratch.bounds, broadcast(0.0))
     return at_most(load(boxes, (group, 2 * clusters.means.shape[0], 0)), FINITE)
@@ -258,9 +258,9 @@ def box_bounds(geometry, clusters, i, boxes, group, cutoff, scratch):
 def violation_bounds(geometry, clusters, a, b, start, stop, cutoff, scratch):
     """Bound the larger one of d(a∪x, b) and d(b∪x, a) for every x in the slots start…stop−1.
 
-    The lower bounds go to scratch.bounds; NaN for free slots. Where that exceeds the cutoff anything
-    above the cutoff will do. See `fastrbhc.reducibility.audit` for what it is good for. By default
-    0.
+    The lower bounds go to scratch.bounds; NaN for free slots. Where that exceeds the cutoff
+    anything above the cutoff will do. See `fastrbhc.reducibility.audit` for what it is good for.
+    By default they are 0.
     """
     for s in range(stop - start):
         scratch.bounds[s] = 0.0 * clusters.weights[start + s]
@@ -268,7 +268,7 @@ def violation_bounds(geometry, clusters, a, b, start, stop, cutoff, scratch):
 
 @contract_with_default
 def box_violation_bound(geometry, clusters, a, b, boxes, node, heaviest, cutoff, scratch):
-    """The same for all x that a box may hold, of which none has a larger weight than the heaviest.
+    """The same for all x that a box may hold, none of which weighs more than the heaviest.
 
     NaN for an empty box.
     """

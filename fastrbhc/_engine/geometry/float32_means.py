@@ -1,7 +1,7 @@
 """Means in single precision, and what distances between them are worth.
 
-The mirror of a mean is (mean − centre) / radius: it lies in [−1, 1], and unions of clusters never leave
-this frame. Half the memory and twice the lanes: scans look at them first, and at the means
+The mirror of a mean is (mean − centre) / radius: it lies in [−1, 1], and unions of clusters never
+leave this frame. Half the memory and twice the lanes: scans look at them first, and at the means
 themselves only where a pair may be near.
 """
 
@@ -41,9 +41,10 @@ def mirror_distances(clusters, i, start, stop, distances):
     Returns (factor, slack) such that factor·distances[s] − slack ≤ ‖t_s − t_i‖².
 
     Mirrored means lie in [−1, 1], each within 2⁻²⁴ of its true place, so two of them differ from
-    the true difference by a vector of length at most e = 2⁻²³√d. With a the distance of the mirrored means,
-    (a − e)² ≥ (1−θ)a² − (1/θ − 1)e² for every θ in (0, 1). θ also pays for the rounding of the
-    sum of d squares, at most (d+2)·2⁻²⁴ of it; e is taken twice as large for its own rounding.
+    the true difference by a vector of length at most e = 2⁻²³√d. With a the distance of the
+    mirrored means, (a − e)² ≥ (1−θ)a² − (1/θ − 1)e² for every θ in (0, 1). θ also pays for the
+    rounding of the sum of d squares, at most (d+2)·2⁻²⁴ of it; e is taken twice as large for its
+    own rounding.
     """
     size, mirror, values = stop - start, clusters.mirror, clusters.mirror.values
     n_columns = values.shape[0]

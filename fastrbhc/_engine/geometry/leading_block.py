@@ -6,9 +6,9 @@ loop over the slots that the compiler turns into vector instructions. The points
 principal axes, so that these few columns settle most pairs that the distance of the means had
 left open.
 
-What a cluster shows to these loops are its *scan features*, stored by column: the leading Q × Q block of
-its scatter, the log determinant of that block smoothed, over that of the smoothing alone, and a
-bound of the largest eigenvalue of the whole.
+What a cluster shows to these loops are its *scan features*, stored by column: the leading Q × Q
+block of its scatter, the log determinant of that block smoothed, over that of the smoothing alone,
+and a bound of the largest eigenvalue of the whole.
 
 How far floats may be off. The computed factor is exact for entries that are off by at most
 γ√(aₖₖaₘₘ), γ = 1e-15. Let D be the diagonal and M = D^(−½)AD^(−½), whose trace is Q; its smallest

@@ -35,6 +35,7 @@ from fastrbhc._engine.geometry.separable_float32 import (
 )
 from fastrbhc._engine.geometry.ward import Ward
 from fastrbhc._engine.jit import inlined_kernel, kernel
+from fastrbhc._engine.records import replaced
 from fastrbhc._engine.simd import (
     LANES,
     at_most,
@@ -150,7 +151,7 @@ class Separable(NamedTuple):
                 highest**2 / variance_function(self.family, highest),
             )
         if not hidden <= information.sum():  # most of what tells points apart is out of range
-            return clusters._replace(mirror=mirror._replace(values=mirror.values[:0]))
+            return replaced(clusters, mirror=replaced(mirror, values=mirror.values[:0]))
         mirror.order[:] = np.argsort(-information, kind="stable")
         for row, k in enumerate(mirror.order):
             mirror.values[row] = np.clip(self._values(clusters, k), LOW, HIGH)

@@ -1,9 +1,9 @@
 """Bounds of separable families in single precision, for scans of many columns.
 
-Scans look at mirrored values first, the smoothed means between `LOW` and `HIGH`. To move both values
-into an interval brings them nearer along the line on which they lie, and d grows along every ray,
-so this never raises d. The columns that tell points apart best come first, and a block of slots
-is given up when all its sums are past what the cutoff allows.
+Scans look at mirrored values first, the smoothed means between `LOW` and `HIGH`. To move both
+values into an interval brings them nearer along the line on which they lie, and d grows along every
+ray, so this never raises d. The columns that tell points apart best come first, and a block of
+slots is given up when all its sums are past what the cutoff allows.
 """
 
 from __future__ import annotations
@@ -105,12 +105,12 @@ def _begin(weight, weights, shares, others, sums):
 def _error_bound(clusters):
     """(factor, slack) such that (factor·sum − slack)·n₀n₁/n is at most d.
 
-    Mirrored values are within 2⁻²⁴ of themselves, so the mirrored step is within e = 2⁻²⁴(y₀ + y₁) of
-    the true one, and a² ≥ (1−θ)ã² − e²/θ for every θ in (0, 1). If one value is more than twice the
-    other, e is within 2⁻²² of the step: θ pays. If not, c₀ and c₁ are at least (y₀ + y₁)/3, and
+    Mirrored values are within 2⁻²⁴ of themselves, so the mirrored step is within e = 2⁻²⁴(y₀ + y₁)
+    of the true one, and a² ≥ (1−θ)ã² − e²/θ for every θ in (0, 1). If one value is more than twice
+    the other, e is within 2⁻²² of the step: θ pays. If not, c₀ and c₁ are at least (y₀ + y₁)/3, and
     e²/V(c) ≤ 9·2⁻⁴⁸·c²/V(c), where c²/V(c) is largest at an end of the column's range. The sum of
-    those over the columns is the slack; it is taken threefold, for V that rounding made
-    smaller. θ also pays for the rounding of V, by 2⁻²⁰ at most, and of the sum of d terms.
+    those over the columns is the slack; it is taken threefold, for V that rounding made smaller. θ
+    also pays for the rounding of V, by 2⁻²⁰ at most, and of the sum of d terms.
     """
     theta = 1e-3 + clusters.mirror.values.shape[0] * 2.0**-23
     return 0.75 * (1.0 - theta) * ROUNDING, clusters.mirror.slack / theta

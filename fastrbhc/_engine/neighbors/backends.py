@@ -14,7 +14,7 @@ from fastrbhc._engine.threads import Threads
 class Backend(NamedTuple):
     """How to make an index, and its properties."""
 
-    index: Callable[[Clusters, tuple[int, ...], Threads, bool], Any]
+    make_index: Callable[[Clusters, tuple[int, ...], Threads, bool], Any]
     scans: bool  # whether it looks at all clusters, and so at their mirror
 
 

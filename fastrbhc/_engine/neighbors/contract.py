@@ -9,8 +9,8 @@ looks at all others when it is made, the younger of the two does that, and no on
 When a cluster is looked up again, those older than itself will do. Scanning makes use of that, by
 keeping the clusters in the order of their making.
 
-Methods that run inside kernels are declared below; those that know nothing of the geometry are compiled
-once for all families. Plain Python are
+Methods that run inside kernels are declared below; those that know nothing of the geometry are
+compiled once for all families. Plain Python are
 
 ``rebuild(clusters, threads)``
     Called when many slots are free: moves the clusters to the first slots, in an order that suits
@@ -78,10 +78,11 @@ class Search:
 
 @record
 class Fitting:
-    """What depends on where clusters are, but not on the geometry."""
+    """What depends on where clusters are, but not on the geometry; see `fit`."""
 
     index: Any
     clusters: Clusters
+    pairs: bool  # whether pairs of slots are told of, or parts of the index
 
 
 @contract
@@ -101,9 +102,9 @@ def find(index, geometry, clusters, queries, first, last, scratch):
 def possible_violations(index, geometry, clusters, a, b, height, part, parts, scratch):
     """Write to scratch.hits every slot x that may violate reducibility when a and b are merged.
 
-    That is one whose ``violation_bounds`` are not above the height. Returns how many there are. Only
-    one of so many parts of the index is looked at, so that threads can share them; how many parts
-    there are is a power of 2.
+    That is one whose ``violation_bounds`` are not above the height. Returns how many there are.
+    Only one of so many parts of the index is looked at, so that threads can share them; how many
+    parts there are is a power of 2.
     """
 
 
@@ -137,41 +138,36 @@ def look_up(search, first, last, scratch):
 
 
 @kernel
-def refit_parts(fitting, first, last, scratch):
-    """Refit some of the parts."""
-    for part in range(first, last):
-        refit_part(fitting.index, fitting.clusters, part)
+def fit(fitting, first, last, scratch):
+    """Take note of merges: that of slot ``last`` into slot ``first``, or those in some parts.
 
-
-@kernel
-def finish_refit(fitting, first, last, scratch):
-    """Refit what all parts have in common."""
-    refit_rest(fitting.index, fitting.clusters)
-
-
-@kernel
-def note_merge(fitting, i, j, scratch):
-    """Take note that slot j has been merged into slot i."""
-    merged(fitting.index, fitting.clusters, i, j)
+    One kernel for both, as most of it is the same. What all parts have in common comes after them,
+    as the part number n_parts.
+    """
+    index, clusters = fitting.index, fitting.clusters
+    if fitting.pairs:
+        merged(index, clusters, first, last)
+    elif first == index.n_parts:
+        refit_rest(index, clusters)
+    else:
+        for part in range(first, last):
+            refit_part(index, clusters, part)
 
 
 @record
 class Refitting:
     """The jobs that keep an index up to date."""
 
-    parts: Job  # some of the parts
-    rest: Job
+    parts: Job  # some of the parts, and after them part n_parts
     merge: Job  # of one pair, given as its slots
     n_parts: int
 
 
 def refitting(index: Any, clusters: Clusters, scratch: Any) -> Refitting:
     """The jobs for an index."""
-    fitting = Fitting(index, clusters)
     return Refitting(
-        Job(refit_parts, fitting, scratch),
-        Job(finish_refit, fitting, scratch),
-        Job(note_merge, fitting, scratch),
+        Job(fit, Fitting(index, clusters, False), scratch),
+        Job(fit, Fitting(index, clusters, True), scratch),
         index.n_parts,
     )
 
@@ -180,4 +176,4 @@ def refit(jobs: Refitting, n_slots: int, threads: Threads) -> None:
     """All parts and the rest, for as many slots as a kernel should not do in one go."""
     if jobs.n_parts:
         threads.run(jobs.parts, jobs.n_parts, 1e-8 * n_slots / jobs.n_parts)
-        jobs.rest(0, 1, threads.scratches[0])
+        jobs.parts(jobs.n_parts, jobs.n_parts + 1, threads.scratches[0])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.record import LEAF_SIZE, Clusters
 from fastrbhc._engine.jit import kernel
-from fastrbhc._engine.records import record
+from fastrbhc._engine.records import record, replaced
 from fastrbhc._engine.threads import Threads
 
 # Slots that one call sorts at most, so that Ctrl-C is answered in the meantime.
@@ -36,28 +38,20 @@ def tree_order(
     rows = np.empty((slots.size, clusters.means.shape[0]))
     starts, stops = np.zeros(1, np.int64), np.array([slots.size])
     parts = Parts(clusters.means, rows, slots, starts, stops, capacity)
-    threads.run(lambda first, last, _: _copy_means(parts, first, last), slots.size, 1e-8)
+    threads.run(partial(_copy_means, parts), slots.size, 1e-8)
     while parts.size > (_PART if starts.size >= 2 * threads.count else 1024):
-        threads.run(
-            lambda first, last, scratch: _split_parts(parts, first, last, scratch),
-            starts.size,
-            1e-8 * slots.size / starts.size,
-        )
+        threads.run(partial(_split_parts, parts), starts.size, 1e-8 * slots.size / starts.size)
         half = parts.size // 2
         middles = np.minimum(starts + half, stops)
         starts = np.column_stack([starts, middles]).ravel()
         stops = np.column_stack([middles, stops]).ravel()
-        parts = parts._replace(starts=starts, stops=stops, size=half)
-    threads.run(
-        lambda first, last, scratch: _arrange_parts(parts, first, last, scratch),
-        starts.size,
-        1e-7 * slots.size / starts.size,
-    )
+        parts = replaced(parts, starts=starts, stops=stops, size=half)
+    threads.run(partial(_arrange_parts, parts), starts.size, 1e-7 * slots.size / starts.size)
     return slots
 
 
 @kernel
-def _copy_means(parts, first, last):
+def _copy_means(parts, first, last, scratch):
     means, slots, rows = parts.means, parts.slots, parts.rows
     for row in range(first, last):
         for k in range(means.shape[0]):

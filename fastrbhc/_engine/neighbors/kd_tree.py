@@ -164,8 +164,8 @@ def kd_tree(
 ) -> KDTree:
     """The backend over the clusters, which are put into tree order.
 
-    Boxes hold the range of the features too, which are columns of ``cached``. If audited, the largest
-    weights are kept as well, for which ``possible_violations`` asks.
+    Boxes hold the range of the features too, which are columns of ``cached``. If audited, the
+    largest weights are kept as well, for which ``possible_violations`` asks.
     """
     n_features, nodes = clusters.means.shape[0], 2 * _leaves_for(clusters.n_slots)
     groups, n_numbers = -(-nodes // LANES), 2 * n_features + 1 + 2 * len(box_features)

@@ -7,7 +7,7 @@ from typing import Any
 
 from fastrbhc._engine.agglomeration.greedy import greedy
 from fastrbhc._engine.agglomeration.levels import levels
-from fastrbhc._engine.agglomeration.merge_log import MergeLog
+from fastrbhc._engine.agglomeration.merge_log import Merges
 from fastrbhc._engine.agglomeration.nn_chain import nn_chain
 from fastrbhc._engine.agglomeration.space import Space
 from fastrbhc._engine.clusters.build import clusters_of_points
@@ -37,9 +37,9 @@ def planned_space(
 ) -> Space:
     """The clusters with an index over them."""
     features = storage(geometry, clusters.means.shape[0]).box_features
-    index = BACKENDS[plan.neighbors].index(clusters, features, threads, audited)
-    adapted = for_clusters(geometry, clusters)
-    return Space(adapted, with_columns(adapted, plan.columns), clusters, index)
+    index = BACKENDS[plan.neighbors].make_index(clusters, features, threads, audited)
+    adapted = with_columns(for_clusters(geometry, clusters), plan.columns)
+    return Space(adapted, clusters, index)
 
 
 def planned_threads(plan: Plan, geometry: Any, clusters: Clusters, most_hits: int = 0) -> Threads:
@@ -54,7 +54,7 @@ def agglomerate(
     clusters: Clusters,
     threshold: float,
     report: Callable[[str, int], None],
-) -> MergeLog:
+) -> Merges:
     """The merges of the clusters, which are used up."""
     with planned_threads(plan, geometry, clusters) as threads:
         space = planned_space(plan, geometry, clusters, threads)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from fastrbhc._engine.agglomeration.direct import MOST_POINTS
 from fastrbhc._engine.geometry.contract import FEW_COLUMNS
 from fastrbhc._engine.neighbors.backends import BACKENDS
 
-_FEW_POINTS = 200
-
-# Look-ups that know the number of columns are compiled anew for each: worth it from here on.
+# Kernels that know the family and the number of columns are compiled anew for each number: worth
+# it from here on.
 _WORTH_COMPILING = 5_000
 
 # Below this much work, in pairs times columns, a second thread costs more than it brings.
@@ -28,7 +28,7 @@ class Plan(NamedTuple):
     algorithm: str
     neighbors: str
     n_threads: int
-    columns: tuple[int, ...]  # one entry per column, if look-ups are to know their number; or none
+    columns: tuple[int, ...]  # one entry per column, if kernels are to know their number; or none
 
     @property
     def scans(self) -> bool:
@@ -40,10 +40,12 @@ def plan(
     reducible: bool, n: int, n_features: int, algorithm: str, neighbors: str, n_threads: int
 ) -> Plan:
     """Decide what was left to "auto"."""
+    if algorithm == neighbors == "auto" and n <= MOST_POINTS and n_features <= FEW_COLUMNS:
+        return Plan("direct", "kd_tree", 1, ())
     if algorithm == "auto":
         algorithm = "levels" if reducible else "greedy"
     if neighbors == "auto":
-        few_columns = n_features <= FEW_COLUMNS and n > _FEW_POINTS
+        few_columns = n_features <= FEW_COLUMNS and n > MOST_POINTS
         neighbors = "kd_tree" if few_columns else "brute"
     on_a_tree = not BACKENDS[neighbors].scans
     quick = on_a_tree and algorithm == "levels" and n < _WORTH_A_THREAD_BY_LEVELS

@@ -18,7 +18,7 @@ from fastrbhc._engine.clusters.record import free
 from fastrbhc._engine.geometry.contract import ScratchShapes, Storage
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.neighbors.ordering import rank_of_union
-from fastrbhc._engine.records import record
+from fastrbhc._engine.records import record, replaced
 from fastrbhc.bhc.likelihoods.rising import log_rising, log_rising_table
 
 # Numbers in the tables at most. Where totals go further the tables end early, and what is beyond
@@ -49,7 +49,7 @@ class Counts:
     def taking(self, new: NDArray[np.float64]) -> Counts:
         if (np.floor(new) == new).all():
             return self
-        return self._replace(tables=np.empty((self.tables.shape[0], 0)), tabulated=False)
+        return replaced(self, tables=np.empty((self.tables.shape[0], 0)), tabulated=False)
 
     def storage(self, n_columns: int) -> Storage:
         # In single precision whole totals are exact as far as tables go, and half the memory.
