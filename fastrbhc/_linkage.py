@@ -13,8 +13,8 @@ from fastrbhc._engine.agglomeration.direct import direct
 from fastrbhc._engine.agglomeration.merge_log import Merges
 from fastrbhc._engine.clusters.duplicates import distinct_points, with_repeated_rows
 from fastrbhc._engine.clusters.observations import Observations, weighted
+from fastrbhc._engine.clusters.principal_axes import rotate_to_principal_axes
 from fastrbhc._engine.jit import compiling_for
-from fastrbhc._engine.math.principal_axes import rotate_to_principal_axes
 from fastrbhc._engine.planning.cost_model import warn_if_long
 from fastrbhc._engine.planning.execution import (
     agglomerate,

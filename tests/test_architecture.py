@@ -1,4 +1,4 @@
-"""Who imports whom: the engine nothing that is public, and nobody himself by a detour."""
+"""Who imports whom: the engine nothing public, each layer none above, nobody himself."""
 
 import ast
 from graphlib import TopologicalSorter
@@ -8,12 +8,14 @@ import fastrbhc
 
 ROOT = Path(fastrbhc.__file__).parent.parent
 ENGINE = "fastrbhc._engine."
-# What the engine imports all the same, and why.
-EXCEPTIONS = {
-    ("planning", "fastrbhc.families"): "the type of an argument",
-    ("planning", "fastrbhc.reducibility.audit"): "it starts audits as it starts trees",
-    ("agglomeration.levels", "fastrbhc._engine.traversal"): "it puts merges in order as trees do",
-}
+# The engine from the ground up: modules and packages import from their own layer and those below.
+LAYERS = [
+    {"compiler", "jit", "records"},
+    {"math", "simd", "team", "threads", "traversal"},
+    {"clusters", "geometry", "neighbors"},
+    {"agglomeration"},
+    {"planning"},
+]
 
 
 def name_of(path):
@@ -52,13 +54,40 @@ def is_above(package, module):
 
 def test_engine_imports_nothing_public():
     found = {
-        (module.removeprefix(ENGINE), other)
+        (module, other)
         for module in MODULES
         if module.startswith(ENGINE)
         for other in imported(module, everywhere=True)
         if not other.startswith(ENGINE)
     }
-    assert found == set(EXCEPTIONS)
+    assert not found
+
+
+def test_no_layer_of_the_engine_imports_from_those_above():
+    layers = {name: layer for layer, names in enumerate(LAYERS) for name in names}
+
+    def layer_of(module):
+        return layers[module.removeprefix(ENGINE).split(".")[0]]
+
+    found = {
+        (module, other)
+        for module in MODULES
+        if module.startswith(ENGINE)
+        for other in imported(module, everywhere=True)
+        if layer_of(other) > layer_of(module)
+    }
+    assert not found
+
+
+def test_mathematics_knows_nothing_of_clusters():
+    found = {
+        (module, other)
+        for module in MODULES
+        if module.startswith(f"{ENGINE}math.")
+        for other in imported(module, everywhere=True)
+        if not other.startswith((f"{ENGINE}math.", f"{ENGINE}jit", f"{ENGINE}records"))
+    }
+    assert not found
 
 
 def test_no_cycles():

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from strategies import FAMILIES, continuous_rows, data_sets, fit_to_domain
 
 from fastrbhc import linkage
-from fastrbhc._engine import planning
 from fastrbhc._engine.clusters import build as statistics
-from fastrbhc._engine.geometry.contract import box_pull_bound, new_scratch, pull_bounds
+from fastrbhc._engine.clusters.scratch import new_scratch
+from fastrbhc._engine.geometry.contract import box_violation_bound, violation_bounds
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.neighbors.kd_tree import kd_tree
+from fastrbhc._engine.planning import plan as plan_module
 from fastrbhc._engine.threads import Threads
 from fastrbhc.families import as_family
 
@@ -131,7 +132,7 @@ def test_many_violations(neighbors):
 @every_backend
 @pytest.mark.parametrize("family", ["gaussian", "poisson"])
 def test_threads_and_backends_leave_no_trace(monkeypatch, family, neighbors):
-    monkeypatch.setattr(planning, "_WORTH_A_THREAD", 0)
+    monkeypatch.setattr(plan_module, "_WORTH_A_THREAD", 0)
     X = continuous_rows(family, 700, 2, seed=3)
     for algorithm in ("greedy", "nn_chain"):
         options = {"algorithm": algorithm, "audit": True}
@@ -160,17 +161,18 @@ def test_batches_of_any_size(monkeypatch, family):
 def all_bounds(geometry, clusters, index, a, b, cutoff, slots, boxes, scratch):
     """Bounds of all slots and of all leaves."""
     for start in range(0, slots.size, 8):
-        pull_bounds(geometry, clusters, a, b, start, start + 8, cutoff, scratch)
-        slots[start : start + 8] = scratch.bounds[:8]
+        violation_bounds(geometry, clusters, a, b, start, start + 8, cutoff, scratch)
+        for s in range(8):
+            slots[start + s] = scratch.bounds[s]
     for leaf in range(boxes.size):
-        node = index.shape[1] + leaf
+        node = index.n_leaves + leaf
         heaviest = index.heaviest[node]
-        boxes[leaf] = box_pull_bound(
+        boxes[leaf] = box_violation_bound(
             geometry, clusters, a, b, index.boxes, node, heaviest, cutoff, scratch
         )
 
 
-def pulls(X, groups, family):
+def nearest_to_violating(X, groups, family):
     """The larger one of d(a∪x, b) and d(b∪x, a) by the textbook, a and b being the first two."""
 
     def d(members, others):
@@ -200,8 +202,9 @@ def test_bounds_pass_a_cutoff_only_with_what_they_bound(family):
         geometry = record.geometry(d)
         clusters = statistics.clusters_of_groups(geometry, record.observe(X), labels, k)
         scratch = new_scratch(geometry, d)
-        index = kd_tree(geometry, clusters, Threads([scratch]), audited=True)
-        true = pulls(X, [groups[rank] for rank in clusters.ranks], family)
+        features = geometry.storage(d).box_features
+        index = kd_tree(clusters, features, Threads([scratch]), audited=True)
+        true = nearest_to_violating(X, [groups[rank] for rank in clusters.ranks], family)
         slots, boxes = np.empty(k), np.empty(k // 8)
         for cutoff in np.quantile(true[2:], [0.02, 0.3, 0.6, 0.9]):
             all_bounds(geometry, clusters, index, 0, 1, cutoff, slots, boxes, scratch)

@@ -9,15 +9,15 @@ import pytest
 
 from fastrbhc._engine.jit import config, kernel
 from fastrbhc._engine.simd import (
-    EIGHT,
+    LANES,
     at_most,
+    broadcast,
+    is_vectorizable,
     larger,
     load,
-    lowest,
+    lowest_set_bit,
     smaller,
-    spread,
     store,
-    takes_eight,
 )
 
 pytestmark = pytest.mark.fast
@@ -40,11 +40,11 @@ def calculate(values, others, number, results):
     store(results[8], larger(a, b))
     store(results[9], smaller(a, b))
     store(results[10], larger(a, 0.0))
-    store(results[11], spread(number))
+    store(results[11], broadcast(number))
 
 
 def test_arithmetic():
-    results = np.zeros((12, EIGHT))
+    results = np.zeros((12, LANES))
     with np.errstate(all="ignore"):
         calculate(VALUES, OTHERS, 0.3, results)
         reference = [
@@ -57,7 +57,7 @@ def test_arithmetic():
             np.where(VALUES > OTHERS, VALUES, OTHERS),
             np.where(VALUES < OTHERS, VALUES, OTHERS),
             np.where(VALUES > 0.0, VALUES, 0.0),
-            np.full(EIGHT, 0.3),
+            np.full(LANES, 0.3),
         ]
     np.testing.assert_array_equal(results, reference)
 
@@ -70,17 +70,17 @@ def load_and_store(array, i, j, k, results):
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_any_place_of_an_array(order):
     array = np.asarray(np.arange(3.0 * 4 * 20).reshape(3, 4, 20), order=order)
-    results = np.zeros(EIGHT)
+    results = np.zeros(LANES)
     for i, j, k in [(0, 0, 0), (2, 3, 12), (1, 2, 5)]:
         load_and_store(array, i, j, k, results)
-        np.testing.assert_array_equal(results, array[i, j, k : k + EIGHT])
+        np.testing.assert_array_equal(results, array[i, j, k : k + LANES])
 
 
 @kernel
 def list_at_most(values, limit, slots):
     near, count = at_most(load(values, (0,)), limit), 0
     while near:
-        slots[count] = lowest(near)
+        slots[count] = lowest_set_bit(near)
         near &= near - 1
         count += 1
     return count
@@ -88,17 +88,17 @@ def list_at_most(values, limit, slots):
 
 @pytest.mark.parametrize("limit", [-np.inf, 0.0, 1.0, np.inf, np.nan])
 def test_which_are_at_most_a_limit(limit):
-    slots = np.zeros(EIGHT, np.int64)
+    slots = np.zeros(LANES, np.int64)
     count = list_at_most(VALUES, limit, slots)
     assert slots[:count].tolist() == np.flatnonzero(limit >= VALUES).tolist()
 
 
 def test_which_functions_take_eight():
-    assert takes_eight(lambda factor, x: factor * x / (1 + x), 2.0)
-    assert takes_eight(lambda x: np.float32(1.0) - x)
+    assert is_vectorizable(lambda factor, x: factor * x / (1 + x), 2.0)
+    assert is_vectorizable(lambda x: np.float32(1.0) - x)
 
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="arrays of plain Python take anything")
 def test_functions_that_do_not():
-    assert not takes_eight(lambda x: x if x > 0 else 0.0)
-    assert not takes_eight(lambda x: np.sqrt(x))
+    assert not is_vectorizable(lambda x: x if x > 0 else 0.0)
+    assert not is_vectorizable(lambda x: np.sqrt(x))

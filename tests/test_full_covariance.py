@@ -12,16 +12,16 @@ from test_geometry import assert_bounds_below_values, evaluate, points, with_mer
 
 from fastrbhc import families, linkage
 from fastrbhc._engine.clusters import build as statistics
+from fastrbhc._engine.clusters import principal_axes as rotation
 from fastrbhc._engine.clusters.observations import Observations
-from fastrbhc._engine.geometry.contract import candidates
-from fastrbhc._engine.geometry.leading_block import quick_log
+from fastrbhc._engine.geometry.contract import candidate_slots
 from fastrbhc._engine.jit import kernel
-from fastrbhc._engine.math import principal_axes as rotation
+from fastrbhc._engine.math.fast_log import quick_log
 
 
 @kernel
 def slots_within(geometry, clusters, i, cutoff, scratch, found):
-    count = candidates(geometry, clusters, i, 0, clusters.weights.size, cutoff, scratch)
+    count = candidate_slots(geometry, clusters, i, 0, clusters.weights.size, cutoff, scratch)
     for c in range(count):
         found[scratch.slots[c]] = True
 

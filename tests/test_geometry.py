@@ -11,17 +11,17 @@ import pytest
 from fastrbhc import families
 from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.observations import Observations, weighted
+from fastrbhc._engine.clusters.record import difference, selected
+from fastrbhc._engine.clusters.scratch import BLOCK, new_scratch
 from fastrbhc._engine.geometry.contract import (
-    BLOCK,
-    candidates,
-    difference,
+    candidate_slots,
     dissimilarity,
     lower_bounds,
     merge,
-    new_scratch,
 )
-from fastrbhc._engine.geometry.separable import Separable, SeparableOneByOne
-from fastrbhc._engine.geometry.ward import Quadratic
+from fastrbhc._engine.geometry.full_covariance import FullCovariance
+from fastrbhc._engine.geometry.separable import MirroredSeparable, Separable, SeparableOneByOne
+from fastrbhc._engine.geometry.ward import Ward
 from fastrbhc._engine.jit import config, kernel
 
 NAMES = ["spherical_gaussian", "gaussian", "poisson", "multinomial", "bernoulli", "exponential"]
@@ -38,7 +38,8 @@ def values_and_bounds(geometry, clusters, scratch, values, bounds):
         for start in range(0, n, BLOCK):
             stop = min(start + BLOCK, n)
             lower_bounds(geometry, clusters, i, start, stop, scratch)
-            bounds[i, start:stop] = scratch.bounds[: stop - start]
+            for s in range(stop - start):
+                bounds[i, start + s] = scratch.bounds[s]
         for j in range(n):
             values[i, j] = dissimilarity(geometry, clusters, i, j, np.inf, scratch)
 
@@ -73,7 +74,7 @@ def points(family, X, weights=None):
     geometry = family.geometry(X.shape[1])
     rows = weighted(family.observe(X), weights)
     clusters = statistics.clusters_of_points(geometry, rows)
-    return geometry, clusters, new_scratch(geometry, X.shape[1])
+    return geometry.for_clusters(clusters), clusters, new_scratch(geometry, X.shape[1])
 
 
 def with_merges(family, X, rng, n_merges):
@@ -137,7 +138,7 @@ def test_bounds_far_from_the_origin(name):
 
 @pytest.mark.parametrize("name", ["spherical_gaussian", "gaussian"])
 def test_bounds_for_nearby_points_in_a_wide_frame(name):
-    """Coarse means cannot tell these points apart."""
+    """Means in single precision cannot tell these points apart."""
     rng = np.random.default_rng(3)
     X = 1e-7 * rng.normal(size=(40, 3))
     X[0] = 1e6
@@ -183,7 +184,9 @@ def test_bounds_of_extreme_values_and_weights(name, bare, low, high):
 def which_candidates(geometry, clusters, scratch, i, cutoff, found):
     n = clusters.weights.size
     for start in range(0, n, BLOCK):
-        count = candidates(geometry, clusters, i, start, min(start + BLOCK, n), cutoff, scratch)
+        count = candidate_slots(
+            geometry, clusters, i, start, min(start + BLOCK, n), cutoff, scratch
+        )
         for c in range(count):
             found[scratch.slots[c]] = True
 
@@ -212,7 +215,7 @@ def test_values_out_of_the_range_of_single_precision_are_bounded_by_doubles():
     rng = np.random.default_rng(11)
     for scale, rows in ((1.0, 3), (1e-6, 0), (1e20, 0)):
         clusters = points("exponential", scale * rng.exponential(size=(40, 3)))[1]
-        assert clusters.coarse.shape[0] == rows
+        assert clusters.mirror.values.shape[0] == rows
         values, bounds = evaluate(*points("exponential", scale * rng.exponential(size=(40, 3))))
         apart = values > 1e-3 * values.max()
         assert np.median(bounds[apart] / values[apart]) > 0.5
@@ -233,7 +236,7 @@ def test_values_below_the_cutoff_are_exact_and_others_not_below_it(name):
         X = draw(name, rng, 30, n_features)
         geometry, clusters, scratch, members = with_merges(name, X, rng, 15)
         slots = np.array(sorted(members))
-        clusters = statistics.reordered(clusters, slots)
+        clusters = selected(clusters, slots)
         values, _ = evaluate(geometry, clusters, scratch)
         for factor in (0.0, 0.3, 0.999999, 1.0, 1.000001, 3.0):
             cutoffs = factor * values
@@ -262,7 +265,7 @@ def test_merge_gives_the_statistics_of_the_union(name):
             steps = rows.means[which] - mean
             scatter = (steps.T * weights[which]) @ steps
             lower = scatter[np.tril_indices(3)]
-            leading = clusters.moments[slot, : lower.size]
+            leading = clusters.scatter[slot, : lower.size]
             np.testing.assert_allclose(leading, lower, rtol=1e-12, atol=1e-13)
     free = sorted(set(range(len(X))) - set(members))
     assert np.isnan(clusters.weights[free]).all()
@@ -275,7 +278,7 @@ def test_a_merged_cluster_is_the_group_of_its_rows(name):
     X = draw(name, rng, 20, 3)
     geometry, clusters, _, members = with_merges(name, X, rng, 14)
     slots = np.array(sorted(members))
-    one_by_one = statistics.dissimilarities(geometry, statistics.reordered(clusters, slots))
+    one_by_one = statistics.dissimilarities(geometry, selected(clusters, slots))
     labels = np.empty(len(X), np.int64)
     for group, slot in enumerate(slots):
         labels[members[slot]] = group
@@ -302,10 +305,11 @@ def test_merging_is_the_same_to_the_bit_either_way(name):
         (there, slot), (back, other) = results
         assert there.weights[slot] == back.weights[other]
         assert there.ranks[slot] == back.ranks[other]
-        for name_of in ("means", "residuals", "coarse"):
+        for name_of in ("means", "residuals", "scan_features"):
             one, two = getattr(there, name_of), getattr(back, name_of)
             np.testing.assert_array_equal(one[:, slot], two[:, other])
-        np.testing.assert_array_equal(there.moments[slot], back.moments[other])
+        np.testing.assert_array_equal(there.mirror.values[:, slot], back.mirror.values[:, other])
+        np.testing.assert_array_equal(there.scatter[slot], back.scatter[other])
         np.testing.assert_array_equal(there.cached[slot], back.cached[other])
 
 
@@ -322,12 +326,22 @@ def test_a_block_is_as_long_as_the_scratch_memory():
 
 @pytest.mark.fast
 def test_which_geometry_a_family_gets():
-    quadratic = families.SphericalGaussian(variance=4.0).geometry(3)
-    assert quadratic == Quadratic(half_curvature=0.125)
+    ward = families.SphericalGaussian(variance=4.0).geometry(3)
+    assert ward == Ward(half_curvature=0.125)
     poisson = families.Poisson(smoothing=0.5)
     assert poisson.geometry(3) == Separable(poisson, 1.0, 0.5)
-    assert families.Gaussian(smoothing=0.5).geometry(3).ridge == 0.5
-    assert families.Gaussian().geometry(3).sizes(3).moments == 2 * 6
+    assert families.Gaussian(smoothing=0.5).geometry(3) == FullCovariance(ridge=0.5)
+    assert families.Gaussian().geometry(3).storage(3).scatter == 2 * 6
+
+
+@pytest.mark.fast
+def test_scans_use_the_mirror_that_clusters_have():
+    family = families.Poisson()
+    rows = family.observe(np.random.default_rng(12).poisson(3.0, (20, 3)) + 0.0)
+    geometry = family.geometry(3)
+    for mirrored, kind in ((True, MirroredSeparable), (False, Separable)):
+        clusters = statistics.clusters_of_points(geometry, rows, mirrored=mirrored)
+        assert type(geometry.for_clusters(clusters)) is kind
 
 
 @pytest.mark.fast

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strategies import FAMILIES, continuous_rows, data_sets, tied_data_sets
 
 from fastrbhc import linkage
-from fastrbhc._engine.agglomeration.greedy import _HELD, _MOST, _PAIRS, _adapt, _no_batch
+from fastrbhc._engine.agglomeration.greedy import _adapt, _empty_batch
 from fastrbhc.families import as_family
 from fastrbhc.tree.dendrogram import dendrogram_of_merges
 
@@ -178,20 +178,20 @@ def test_certificate_refuses_a_node_that_is_used_twice():
 
 @pytest.mark.fast
 def test_fewer_pairs_are_tried_where_they_do_not_hold():
-    batch = _no_batch(1000, 1512)
+    batch = _empty_batch(1000, 1512)
     largest = len(batch.pairs)
 
     def settled(pairs, holding):
-        batch.counts[_PAIRS] = pairs
+        batch.n_pairs = pairs
         _adapt(batch, holding)
-        return int(batch.counts[_MOST])
+        return batch.most_pairs
 
     assert settled(16, 16) == largest
     assert settled(16, 3) == 3
     assert [settled(3, 3) for _ in range(8)] == [3] * 7 + [6]
     assert settled(4, 4) == 6  # a stale link ended the batch: that says nothing
-    assert batch.counts[_HELD] == 0
+    assert batch.n_held == 0
     assert settled(6, 1) == 1
     for _ in range(200):
-        most = settled(int(batch.counts[_MOST]), int(batch.counts[_MOST]))
+        most = settled(batch.most_pairs, batch.most_pairs)
     assert most >= largest

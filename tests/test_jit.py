@@ -45,7 +45,7 @@ def test_second_process_compiles_nothing(tmp_path):
         import fastrbhc
         from fastrbhc._engine.clusters.build import _all_pairs
         fastrbhc.dissimilarity([[3.0]], [[5.0]], "poisson")
-        stats = _all_pairs.stats
+        stats = _all_pairs.program.stats
         print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
     """
     assert printed(code, cache=tmp_path).split() == ["0", "1"]
@@ -104,10 +104,9 @@ def test_without_any_cache_directory_there_is_a_hint(monkeypatch):
 
     monkeypatch.setattr(_jit, "_ContentCache", no_directory)
     monkeypatch.setattr(_jit, "_WARNED", [])
-    monkeypatch.setattr(config, "DISABLE_JIT", 0)
+    double = _jit.kernel(lambda x: 2 * x)
     with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR"):
-        double = _jit.kernel(lambda x: 2 * x)
-    assert double(21) == 42
+        assert double(21) == 42
 
 
 def test_full_disk_is_not_fatal(monkeypatch, tmp_path):
@@ -115,7 +114,6 @@ def test_full_disk_is_not_fatal(monkeypatch, tmp_path):
         raise OSError("no space left on device")
 
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(config, "DISABLE_JIT", 0)
     monkeypatch.setattr(_jit.FunctionCache, "save_overload", no_space)
     monkeypatch.setattr(_jit, "_WARNED", [])
     triple = _jit.kernel(lambda x: 3 * x)

@@ -12,30 +12,14 @@ from trees import same_tree
 from fastrbhc import families, linkage
 from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.observations import weighted
-from fastrbhc._engine.geometry.contract import (
-    TILE,
-    box_bound,
-    box_bounds,
-    dissimilarity,
-    extent,
-    merge,
-    n_extents,
-    new_scratch,
-)
+from fastrbhc._engine.clusters.record import LEAF_SIZE
+from fastrbhc._engine.clusters.scratch import new_scratch
+from fastrbhc._engine.geometry.contract import box_bounds, dissimilarity, merge
 from fastrbhc._engine.jit import kernel
-from fastrbhc._engine.neighbors import kd_tree
-from fastrbhc._engine.neighbors.contract import (
-    Links,
-    merged,
-    nearest,
-    nearest_and_undercut,
-    refit,
-    relink,
-    relink_all,
-    touch,
-)
-from fastrbhc._engine.neighbors.kd_order import arrange
-from fastrbhc._engine.simd import EIGHT
+from fastrbhc._engine.neighbors.contract import merged, nearest, refit, refitting, touch
+from fastrbhc._engine.neighbors.kd_order import tree_order
+from fastrbhc._engine.neighbors.kd_tree import kd_tree
+from fastrbhc._engine.simd import LANES
 from fastrbhc._engine.threads import Threads
 from fastrbhc.families import as_family
 
@@ -201,21 +185,17 @@ def test_kernels_that_know_the_number_of_columns(family, algorithm, n_features):
 
 
 @kernel
-def evaluate(index, geometry, clusters, scratch, values, bounds, eights, extents):
-    """d of all pairs of slots, and the bounds of every node for every slot, one by one and not."""
+def evaluate(index, geometry, clusters, cutoff, scratch, values, bounds):
+    """d of all pairs of slots, and bounds of every node for every slot; NaN if above the cutoff."""
     for i in range(clusters.weights.size):
-        for e in range(n_extents(geometry)):
-            extents[i, e] = extent(geometry, clusters, i, e)
         for j in range(clusters.weights.size):
             values[i, j] = dissimilarity(geometry, clusters, i, j, np.inf, scratch)
         near = 0
-        for node in range(2 * index.shape[1]):
-            bounds[i, node] = box_bound(geometry, clusters, i, index.boxes, node, np.inf)
-            if node % EIGHT == 0:
-                group = node // EIGHT
-                near = box_bounds(geometry, clusters, i, index.boxes, group, np.inf, scratch)
-            lane = node % EIGHT
-            eights[i, node] = scratch.bounds[lane] if (near >> lane) & 1 else np.nan
+        for node in range(2 * index.n_leaves):
+            group, lane = node // LANES, node % LANES
+            if lane == 0:
+                near = box_bounds(geometry, clusters, i, index.boxes, group, cutoff, scratch)
+            bounds[i, node] = scratch.bounds[lane] if (near >> lane) & 1 else np.nan
 
 
 @kernel
@@ -224,8 +204,8 @@ def merge_slots(geometry, clusters, i, j, scratch):
 
 
 @kernel
-def take_note(index, geometry, clusters, i, j):
-    merged(index, geometry, clusters, i, j)
+def take_note(index, clusters, i, j):
+    merged(index, clusters, i, j)
 
 
 @kernel
@@ -233,18 +213,13 @@ def find_nearest(index, geometry, clusters, i, hint, cutoff, scratch):
     return nearest(index, geometry, clusters, i, hint, cutoff, scratch)
 
 
-@kernel
-def value_of(geometry, clusters, i, j, scratch):
-    return dissimilarity(geometry, clusters, i, j, np.inf, scratch)
-
-
 def slots_below(index, node):
-    """The slots in the tiles of the leaves below a node."""
-    n_leaves = int(index.shape[1])
+    """The slots of the leaves below a node."""
+    n_leaves = index.n_leaves
     first, last = node, node
     while first < n_leaves:
         first, last = 2 * first, 2 * last + 1
-    return np.arange((first - n_leaves) * TILE, (last - n_leaves + 1) * TILE)
+    return np.arange((first - n_leaves) * LEAF_SIZE, (last - n_leaves + 1) * LEAF_SIZE)
 
 
 def alive_below(index, clusters, node):
@@ -258,10 +233,19 @@ def indexed(family, data, n_merges=0, seed=0):
     family, n_features = as_family(family), data.X.shape[1]
     geometry = family.geometry(n_features)
     rows = weighted(family.observe(data.X), data.weights)
-    clusters = statistics.clusters_of_points(geometry, rows, padded=True)
+    clusters = statistics.clusters_of_points(geometry, rows, padded=True, mirrored=False)
     threads = Threads([new_scratch(geometry, n_features)])
     merge_at_random(geometry, clusters, n_merges, seed)
-    return geometry, clusters, kd_tree(geometry, clusters, threads), threads
+    features = geometry.storage(n_features).box_features
+    return geometry, clusters, kd_tree(clusters, features, threads, audited=False), threads
+
+
+def values_and_bounds(index, geometry, clusters, cutoff=np.inf):
+    n_features, n = clusters.means.shape
+    values, bounds = np.empty((n, n)), np.empty((n, 2 * index.n_leaves))
+    scratch = new_scratch(geometry, n_features)
+    evaluate(index, geometry, clusters, cutoff, scratch, values, bounds)
+    return values, bounds
 
 
 def merge_at_random(geometry, clusters, n_merges, seed):
@@ -280,34 +264,30 @@ def merge_at_random(geometry, clusters, n_merges, seed):
 
 def assert_boxes_hold(index, geometry, clusters):
     """Every box holds its clusters, closely, and its bound is below d to each of them."""
-    n_features, n = clusters.means.shape
-    values, extents = np.empty((n, n)), np.empty((n, geometry.n_extents()))
-    bounds, eights = np.empty((2, n, 2 * index.shape[1]))
-    scratch = new_scratch(geometry, n_features)
-    evaluate(index, geometry, clusters, scratch, values, bounds, eights, extents)
+    n_features = clusters.means.shape[0]
+    features = clusters.cached[:, index.features]
+    values, bounds = values_and_bounds(index, geometry, clusters)
     queries = np.flatnonzero(~np.isnan(clusters.weights))
-    for node in range(1, 2 * int(index.shape[1])):
+    for node in range(1, 2 * index.n_leaves):
         slots = alive_below(index, clusters, node)
         if slots.size == 0:
             # Never near, not even where anything finite or infinite would be.
-            assert not (bounds[queries, node] <= np.inf).any()
-            assert np.isnan(eights[queries, node]).all()
+            assert np.isnan(bounds[queries, node]).all()
             continue
-        box = index.boxes[node // EIGHT, :, node % EIGHT]
+        box = index.boxes[node // LANES, :, node % LANES]
         low, high = box[: 2 * n_features].reshape(-1, 2).T
-        lightest, reach = box[2 * n_features], box[2 * n_features + 1 :]
+        lightest, ranges = box[2 * n_features], box[2 * n_features + 1 :]
         means = clusters.means[:, slots]
         assert (low <= means.min(axis=1)).all()
         assert (high >= means.max(axis=1)).all()
         np.testing.assert_allclose(low, means.min(axis=1), rtol=1e-14)
         np.testing.assert_allclose(high, means.max(axis=1), rtol=1e-14)
         assert lightest == clusters.weights[slots].min()
-        np.testing.assert_array_equal(reach[0::2], extents[slots].min(axis=0))
-        np.testing.assert_array_equal(reach[1::2], extents[slots].max(axis=0))
+        np.testing.assert_array_equal(ranges[0::2], features[slots].min(axis=0))
+        np.testing.assert_array_equal(ranges[1::2], features[slots].max(axis=0))
         for i in queries:
             others = slots[slots != i]
             assert (bounds[i, node] <= values[i, others]).all()
-            assert (eights[i, node] <= values[i, others]).all()
 
 
 @every_family
@@ -324,17 +304,33 @@ def test_bounds_of_boxes_are_of_use(family):
     """A bound of zero would be valid: of points alike in weight most boxes are told apart."""
     data = Data(continuous_rows(family, 200, 2, seed=5))
     geometry, clusters, index, _ = indexed(family, data)
-    n, nodes = clusters.weights.size, 2 * int(index.shape[1])
-    values, extents = np.empty((n, n)), np.empty((n, geometry.n_extents()))
-    bounds, eights = np.empty((2, n, nodes))
-    evaluate(index, geometry, clusters, new_scratch(geometry, 2), values, bounds, eights, extents)
+    values, bounds = values_and_bounds(index, geometry, clusters)
     ratios = [
-        min(bounds[i, node], eights[i, node]) / values[i, alive_below(index, clusters, node)].min()
-        for node in range(nodes // 2, nodes)
+        bounds[i, node] / values[i, alive_below(index, clusters, node)].min()
+        for node in range(index.n_leaves, 2 * index.n_leaves)
         for i in range(200)
         if alive_below(index, clusters, node).size and i not in slots_below(index, node)
     ]
     assert np.median(ratios) > 0.4
+
+
+@every_family
+def test_boxes_that_may_hold_something_near_are_never_left_out(family):
+    """Whatever the cutoff: bounds that are not worth their logarithms are left out of some."""
+    data = Data(continuous_rows(family, 90, 3, seed=3))
+    geometry, clusters, index, _ = indexed(family, data, n_merges=40)
+    alive = np.flatnonzero(~np.isnan(clusters.weights))
+    values, _ = values_and_bounds(index, geometry, clusters)
+    left_out = 0
+    for cutoff in (0.0, *np.quantile(values[np.ix_(alive, alive)], [0.03, 0.2, 0.6])):
+        _, bounds = values_and_bounds(index, geometry, clusters, cutoff)
+        for node in range(1, 2 * index.n_leaves):
+            slots = alive_below(index, clusters, node)
+            for i in alive[np.isnan(bounds[alive, node])]:
+                others = slots[slots != i]
+                assert (values[i, others] > cutoff).all()
+                left_out += others.size > 0
+    assert left_out > 0
 
 
 @every_family
@@ -346,10 +342,11 @@ def test_boxes_follow_the_merges(family):
     for n_merges in (1, 1, 5, 20, 60, 60):
         for _ in range(n_merges):
             for i, j in merge_at_random(geometry, one_by_one, 1, seed=n_merges):
-                take_note(index, geometry, one_by_one, i, j)
+                take_note(index, one_by_one, i, j)
             for i, j in merge_at_random(geometry, at_once, 1, seed=n_merges):
                 touch(other_index, i, j)
-        refit(other_index, geometry, at_once, threads)
+        jobs = refitting(other_index, at_once, threads.scratches[0])
+        refit(jobs, at_once.n_slots, threads)
         assert_boxes_hold(index, geometry, one_by_one)
         np.testing.assert_array_equal(other_index.boxes, index.boxes)
 
@@ -375,57 +372,6 @@ def test_the_nearest_of_every_slot(family):
         assert slot == -1
 
 
-@kernel
-def find_undercut(index, geometry, clusters, i, cutoff, links, hits, values, scratch):
-    return nearest_and_undercut(index, geometry, clusters, i, cutoff, links, hits, values, scratch)
-
-
-@kernel
-def watch_links(index, links):
-    relink_all(index, links)
-
-
-@kernel
-def take_note_of_link(index, links, i):
-    relink(index, links, i)
-
-
-@pytest.mark.fast
-@every_family
-def test_who_finds_a_slot_nearer_than_their_neighbour(family):
-    """Links change one by one, to arbitrary values, some of which tie."""
-    rng = np.random.default_rng(10)
-    geometry, clusters, index, threads = indexed(family, grid(family, 49, rng), n_merges=9)
-    scratch, n = threads.scratches[0], clusters.weights.size
-    alive = np.flatnonzero(~np.isnan(clusters.weights))
-    d = np.full((n, n), np.inf)
-    for i in alive:
-        for j in alive[alive != i]:
-            d[i, j] = value_of(geometry, clusters, i, j, scratch)
-    links = Links(np.full(n, -np.inf), np.full(n, -1), np.full(n, -1), np.full(n, -1))
-    links.ranks[alive] = rng.integers(n, size=alive.size)
-    hits, values = np.empty(n, np.int64), np.empty(n)
-    links.values[alive] = d[alive].min(axis=1)
-    watch_links(index, links)
-    for _ in range(6):
-        for z in rng.choice(alive, 5, replace=False):
-            links.values[z] = rng.choice([-np.inf, d[z].min(), rng.choice(d[z, alive]), np.inf])
-            take_note_of_link(index, links, z)
-        for i in alive:
-            reference = {
-                (int(z), d[i, z])
-                for z in alive[alive != i]
-                if (d[i, z], clusters.ranks[i]) < (links.values[z], links.ranks[z])
-            }
-            value, slot, count = find_undercut(
-                index, geometry, clusters, i, np.inf, links, hits, values, scratch
-            )
-            assert (
-                set(zip(hits[:count].tolist(), values[:count].tolist(), strict=True)) == reference
-            )
-            assert (value, slot) == find_nearest(index, geometry, clusters, i, -1, np.inf, scratch)
-
-
 # The order of the slots
 
 
@@ -446,22 +392,22 @@ def test_threads_do_not_change_the_order():
 
 
 def assert_arranged(X, n_threads):
-    """Every slot once, every tile full but the last, and no node astride another; the order."""
+    """Every slot once, every leaf full but the last, and no node astride another; the order."""
     family = families.SphericalGaussian()
     geometry = family.geometry(X.shape[1])
     clusters = statistics.clusters_of_points(geometry, family.observe(X), padded=True)
-    capacity = TILE
+    capacity = LEAF_SIZE
     while capacity < len(X):
         capacity *= 2
-    with Threads([None] * n_threads) as threads:
-        order = arrange(clusters, np.arange(len(X)), capacity, threads)
+    with Threads([new_scratch(geometry, X.shape[1]) for _ in range(n_threads)]) as threads:
+        order = tree_order(clusters, np.arange(len(X)), capacity, threads)
     np.testing.assert_array_equal(np.sort(order), np.arange(len(X)))
     parts = [(0, capacity)]
     while parts:
         start, size = parts.pop()
         middle, stop = start + size // 2, min(start + size, len(X))
-        if size == TILE or middle >= stop:
-            parts += [(start, size // 2)] if size > TILE else []
+        if size == LEAF_SIZE or middle >= stop:
+            parts += [(start, size // 2)] if size > LEAF_SIZE else []
             continue
         rows = X[order[start:stop]]
         column = np.argmax(np.ptp(rows, axis=0))
@@ -477,15 +423,16 @@ def test_clusters_move_into_the_order_of_the_tree(n):
     geometry, clusters, index, threads = indexed("gaussian", data)
     places = np.argsort(clusters.ranks[:n])
     np.testing.assert_array_equal(clusters.means[:, places].T, data.X)
-    assert index.shape[0] == n
-    assert index.shape[1] * TILE >= n
+    assert clusters.n_slots == n
+    assert index.n_leaves * LEAF_SIZE >= n
     merge_at_random(geometry, clusters, n // 2, seed=9)
-    before = [part.copy() for part in clusters[:2]], clusters.ranks.copy(), clusters.cached.copy()
-    slots = index.rebuild(geometry, clusters, threads)
-    (weights, means), ranks, cached = before
+    weights, means, ranks, cached = (
+        part.copy() for part in (clusters.weights, clusters.means, clusters.ranks, clusters.cached)
+    )
+    slots = index.rebuild(clusters, threads)
     np.testing.assert_array_equal(np.sort(slots), np.flatnonzero(~np.isnan(weights)))
     count = slots.size
-    assert index.shape[0] == count
+    assert clusters.n_slots == count
     np.testing.assert_array_equal(clusters.weights[:count], weights[slots])
     np.testing.assert_array_equal(clusters.means[:, :count], means[:, slots])
     np.testing.assert_array_equal(clusters.ranks[:count], ranks[slots])

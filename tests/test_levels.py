@@ -22,6 +22,13 @@ from strategies import (
 from trees import merged_values, same_tree
 
 from fastrbhc import linkage
+from fastrbhc._engine.agglomeration.driver import (
+    FINISHED,
+    OUT_OF_BUDGET,
+    WANTS_LOOK_UP,
+    WANTS_MERGES,
+    WANTS_REBUILD,
+)
 
 every_family = pytest.mark.parametrize("family", REDUCIBLE)
 every_backend = pytest.mark.parametrize("neighbors", ["brute", "kd_tree"])
@@ -29,7 +36,7 @@ every_backend = pytest.mark.parametrize("neighbors", ["brute", "kd_tree"])
 # The function of the same name hides this module.
 levels_module = importlib.import_module("fastrbhc._engine.agglomeration.levels")
 threads_module = importlib.import_module("fastrbhc._engine.threads")
-planning = importlib.import_module("fastrbhc._engine.planning")
+plan_module = importlib.import_module("fastrbhc._engine.planning.plan")
 
 
 def by_levels(X, family, **options):
@@ -176,14 +183,14 @@ def test_forest_is_the_first_part_of_a_larger_tree(family, neighbors):
 @every_family
 @pytest.mark.parametrize("kind", ["continuous", "tied"])
 def test_threads_and_backends_leave_no_trace(monkeypatch, family, kind):
-    monkeypatch.setattr(planning, "_WORTH_A_THREAD_BY_LEVELS", 0)
+    monkeypatch.setattr(plan_module, "_WORTH_A_THREAD_BY_LEVELS", 0)
     n_features = 3
     X = (
         continuous_rows(family, 4_000, n_features, seed=6)
         if kind == "continuous"
         else full_grid(family, 16, n_features)
     )
-    assert len(X) ** 2 * n_features >= planning._WORTH_A_THREAD
+    assert len(X) ** 2 * n_features >= plan_module._WORTH_A_THREAD
     whole = by_levels(X, family, neighbors="brute", n_jobs=1)
     for threshold in (None, float(np.median(whole.heights) * 1.5)):
         reference = by_levels(X, family, neighbors="brute", n_jobs=1, threshold=threshold)
@@ -196,8 +203,8 @@ def test_threads_and_backends_leave_no_trace(monkeypatch, family, kind):
 @pytest.fixture
 def short_work_on_threads(monkeypatch):
     """Lets even the smallest job be shared, so that a test of the rounds is quick."""
-    monkeypatch.setattr(planning, "_WORTH_A_THREAD", 0)
-    monkeypatch.setattr(planning, "_WORTH_A_THREAD_BY_LEVELS", 0)
+    monkeypatch.setattr(plan_module, "_WORTH_A_THREAD", 0)
+    monkeypatch.setattr(plan_module, "_WORTH_A_THREAD_BY_LEVELS", 0)
     monkeypatch.setattr(threads_module, "_WORTH_A_THREAD_SECONDS", 0.0)
 
 
@@ -212,22 +219,22 @@ def test_short_and_long_rounds(monkeypatch, short_work_on_threads, family, neigh
         1.3 ** np.arange(40.0)[:, None],
     ]
     references = [by_levels(X, family, neighbors="brute", n_jobs=1) for X in data]
-    asked, go_on = [], levels_module._go_on
+    asked, advance = [], levels_module._advance
 
     def note_what_is_asked(*arguments):
-        asked.append(go_on(*arguments))
+        asked.append(advance(*arguments))
         return asked[-1]
 
-    monkeypatch.setattr(levels_module, "_go_on", note_what_is_asked)
+    monkeypatch.setattr(levels_module, "_advance", note_what_is_asked)
     monkeypatch.setattr(levels_module, "_LONG_SECONDS", longest)
     for X, reference in zip(data, references, strict=True):
         for n_jobs in (2, 3):
             computed = by_levels(X, family, neighbors=neighbors, n_jobs=n_jobs)
             assert same_tree(computed, reference)
     if longest == 0.0:  # no round was short enough for the kernel
-        assert {levels_module._MERGE, levels_module._LOOK_UP} <= {*asked}
+        assert {WANTS_MERGES, WANTS_LOOK_UP} <= {*asked}
     if longest == 10.0:
-        assert {*asked} <= {levels_module._REBUILD, levels_module._PAUSE, levels_module._DONE}
+        assert {*asked} <= {WANTS_REBUILD, OUT_OF_BUDGET, FINISHED}
 
 
 @every_family

@@ -27,7 +27,7 @@ from strategies import (
 from trees import leaf_sets, merged_sets, merged_values, same_tree
 
 from fastrbhc import dissimilarity, linkage
-from fastrbhc._engine import planning
+from fastrbhc._engine.agglomeration import driver
 from fastrbhc.families import (
     Exponential,
     Gaussian,
@@ -42,9 +42,10 @@ CERTIFICATES = {"greedy": certify_greedy, "nn_chain": certify_nn_chain}
 both_algorithms = pytest.mark.parametrize("algorithm", ALGORITHMS)
 every_family = pytest.mark.parametrize("family", FAMILIES)
 
-# These modules are hidden behind functions of the same name.
+# Some of these modules are hidden behind functions of the same name.
 linkage_module = importlib.import_module("fastrbhc._linkage")
-merges_module = importlib.import_module("fastrbhc._engine.agglomeration.merge_log")
+plan_module = importlib.import_module("fastrbhc._engine.planning.plan")
+threads_module = importlib.import_module("fastrbhc._engine.threads")
 agglomerator_modules = [
     importlib.import_module(f"fastrbhc._engine.agglomeration.{name}") for name in ALGORITHMS
 ]
@@ -226,18 +227,16 @@ def test_runs_repeat_to_the_bit(family, algorithm):
 @pytest.mark.parametrize(("rows", "n"), [(continuous_rows, 2000), (tied_rows, 3000)])
 @pytest.mark.parametrize("neighbors", ["brute", "kd_tree"])
 def test_number_of_threads_does_not_matter(monkeypatch, family, rows, n, neighbors):
-    monkeypatch.setattr(planning, "_WORTH_A_THREAD_BY_LEVELS", 0)
+    monkeypatch.setattr(plan_module, "_WORTH_A_THREAD_BY_LEVELS", 0)
     X = rows(family, n, 6, 10)
-    assert len(np.unique(X, axis=0)) ** 2 * 6 >= planning._WORTH_A_THREAD
+    assert len(np.unique(X, axis=0)) ** 2 * 6 >= plan_module._WORTH_A_THREAD
     threads = numba.get_num_threads()
     reference = linkage(X, family, neighbors=neighbors, n_jobs=1)
     for n_jobs in (2, 3):
         computed = linkage(X, family, neighbors=neighbors, n_jobs=n_jobs)
         assert same_tree(computed, reference)
     # All that takes time is shared by Python, instead of by kernels among each other.
-    monkeypatch.setattr(
-        importlib.import_module("fastrbhc._engine.threads"), "_WORTH_A_THREAD_SECONDS", 0
-    )
+    monkeypatch.setattr(threads_module, "_WORTH_A_THREAD_SECONDS", 0)
     for name in ("greedy", "levels"):
         module = importlib.import_module(f"fastrbhc._engine.agglomeration.{name}")
         monkeypatch.setattr(module, "_LONG_SECONDS", 0.0)
@@ -499,12 +498,13 @@ def test_many_copies_make_a_shallow_tree():
 # Long work in portions
 
 
-def one_step_at_a_time(advance, report):
-    """As in_portions, with the smallest budget there is."""
-    while (status := advance(1)) == merges_module.OUT_OF_BUDGET:
+def one_step_at_a_time(advance, requests, report):
+    """As run_interruptibly, with the smallest budget there is."""
+    while (status := advance(1)) != driver.FINISHED:
         report()
+        if status != driver.OUT_OF_BUDGET:
+            requests[status]()
     report()
-    return status
 
 
 @pytest.mark.fast
@@ -517,7 +517,7 @@ def test_smallest_portions_make_the_same_tree(monkeypatch, family, algorithm):
     calls = [(X, options), (ties, options), (X, {**options, "threshold": threshold})]
     references = [linkage(rows, **options) for rows, options in calls]
     for module in agglomerator_modules:
-        monkeypatch.setattr(module, "in_portions", one_step_at_a_time)
+        monkeypatch.setattr(module, "run_interruptibly", one_step_at_a_time)
     for (rows, options), reference in zip(calls, references, strict=True):
         assert same_tree(linkage(rows, **options), reference)
 
@@ -526,7 +526,7 @@ def test_smallest_portions_make_the_same_tree(monkeypatch, family, algorithm):
 def test_short_portions_make_the_same_tree(monkeypatch, algorithm):
     X = continuous_rows("poisson", 1000, 3, seed=22)
     reference = linkage(X, "poisson", algorithm=algorithm, n_jobs=1)
-    monkeypatch.setattr(merges_module, "_PORTION_SECONDS", 0.0)
+    monkeypatch.setattr(driver, "_SECONDS", 0.0)
     assert same_tree(linkage(X, "poisson", algorithm=algorithm, n_jobs=1), reference)
 
 

@@ -14,7 +14,8 @@ from strategies import weighted as weighted_data
 from trees import merged_values
 
 from fastrbhc import linkage
-from fastrbhc._engine.clusters.observations import Observations, collapse, take, weighted
+from fastrbhc._engine.clusters.duplicates import collapse
+from fastrbhc._engine.clusters.observations import Observations, take, weighted
 from fastrbhc.families import as_family
 
 pytestmark = pytest.mark.fast

@@ -11,15 +11,19 @@ import pytest
 from strategies import FAMILIES, REDUCIBLE, continuous_rows
 
 from fastrbhc import linkage
-from fastrbhc._engine import planning
 from fastrbhc._engine.clusters.observations import Observations, take
+from fastrbhc._engine.geometry.contract import FEW_COLUMNS
+from fastrbhc._engine.planning import cost_model, execution
+from fastrbhc._engine.planning import plan as plan_module
+from fastrbhc._engine.planning.plan import Plan, plan
 from fastrbhc.families import as_family
 
 every_family = pytest.mark.parametrize("family", FAMILIES)
 
 
 def chosen(family="poisson", n=10_000, n_features=2, algorithm="auto", neighbors="auto", threads=4):
-    return planning.plan(as_family(family), n, n_features, algorithm, neighbors, threads)
+    reducible = as_family(family).reducible
+    return plan(reducible, n, n_features, algorithm, neighbors, threads)
 
 
 # The choice
@@ -36,12 +40,12 @@ def test_the_algorithm_follows_from_the_family(family):
 @pytest.mark.fast
 @every_family
 def test_the_backend_follows_from_the_shape(family):
-    few, many = planning._FEW_COLUMNS, planning._FEW_COLUMNS + 1
-    for n in (planning._FEW_POINTS + 1, 10**6):
+    few, many = FEW_COLUMNS, FEW_COLUMNS + 1
+    for n in (plan_module._FEW_POINTS + 1, 10**6):
         assert chosen(family, n, 1).neighbors == "kd_tree"
         assert chosen(family, n, few).neighbors == "kd_tree"
         assert chosen(family, n, many).neighbors == "brute"
-    assert chosen(family, planning._FEW_POINTS, few).neighbors == "brute"
+    assert chosen(family, plan_module._FEW_POINTS, few).neighbors == "brute"
 
 
 @pytest.mark.fast
@@ -69,18 +73,19 @@ def test_small_jobs_get_one_thread():
 
 @pytest.fixture
 def received(monkeypatch):
-    """What the backend was given; the work ends there."""
-    monkeypatch.setattr(planning, "_WORTH_A_THREAD_BY_LEVELS", 0)
+    """What the algorithm was given; the work ends there."""
+    monkeypatch.setattr(plan_module, "_WORTH_A_THREAD_BY_LEVELS", 0)
     received = []
 
     class EnoughSeenError(Exception):
         pass
 
-    def backend(geometry, clusters, threads):
-        received.append((clusters.columns, threads.count))
+    def algorithm(space, threshold, threads, report):
+        assert space.geometry.columns == ()  # what merges is for any number of columns
+        received.append((space.search_geometry.columns, threads.count))
         raise EnoughSeenError
 
-    monkeypatch.setattr(planning, "BACKENDS", {"brute": backend, "kd_tree": backend})
+    monkeypatch.setitem(execution.ALGORITHMS, "greedy", algorithm)
 
     def see(X, **options):
         with pytest.raises(EnoughSeenError):
@@ -91,7 +96,7 @@ def received(monkeypatch):
 
 
 def test_large_jobs_with_few_columns_get_kernels_of_their_own(received):
-    large = planning._WORTH_COMPILING
+    large = plan_module._WORTH_COMPILING
     X = np.random.default_rng(1).uniform(size=(large, 9))
     assert received(X[:, :3], n_jobs=2) == ((0, 1, 2), 2)
     assert received(X[:, :3], n_jobs=3, neighbors="brute") == ((), 3)
@@ -109,7 +114,7 @@ def test_the_number_of_distinct_rows_counts(received):
 
 
 class Clock:
-    """Stands for a plan, and for the module time: trees take as long as it is told."""
+    """Stands for the module time, and builds no trees: they take as long as it is told."""
 
     def __init__(self, seconds_of_tree):
         self.now, self.sizes = 0.0, []
@@ -118,10 +123,7 @@ class Clock:
     def perf_counter(self):
         return self.now
 
-    def clusters(self, geometry, points):
-        return points
-
-    def agglomerate(self, geometry, points, threshold, report):
+    def agglomerate(self, chosen, geometry, points, threshold, report):
         self.sizes.append(len(points.means))
         assert threshold == np.inf
         # The first tree of all is compiled.
@@ -133,13 +135,14 @@ def foretell(monkeypatch):
     """Messages about a job of n rows in two columns, and the sizes of the trees tried."""
 
     def foretell(n, seconds_of_tree, neighbors="kd_tree"):
-        clock = Clock(seconds_of_tree)
-        clock.neighbors = neighbors
-        monkeypatch.setattr(planning, "time", clock)
+        clock, way = Clock(seconds_of_tree), Plan("greedy", neighbors, 1, ())
+        monkeypatch.setattr(cost_model, "time", clock)
+        monkeypatch.setattr(cost_model, "agglomerate", clock.agglomerate)
+        monkeypatch.setattr(cost_model, "planned_clusters", lambda way, geometry, points: points)
         geometry, points = as_family("poisson").geometry(2), Observations(np.ones((n, 2)))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            planning.warn_if_long(clock, geometry, points, stacklevel=1)
+            cost_model.warn_if_long(way, geometry, points, stacklevel=1)
         return [str(warning.message) for warning in caught], clock.sizes
 
     return foretell
@@ -196,7 +199,7 @@ def test_nothing_is_tried_for_short_work(foretell):
 @every_family
 def test_memory_grows_with_the_columns(family):
     sizes = [
-        planning.bytes_each(as_family(family).geometry(n_features), n_features)
+        cost_model.bytes_per_row(as_family(family).geometry(n_features), n_features)
         for n_features in (1, 2, 3, 8, 9, 100)
     ]
     assert sizes[0] > 0
@@ -211,12 +214,15 @@ def test_memory_grows_with_the_columns(family):
 def test_memory_is_about_what_is_needed(family, algorithm, n_features):
     n, geometry = 4_000, as_family(family).geometry(n_features)
     points = Observations(continuous_rows(family, n, n_features, seed=3))
-    way = planning.Plan(algorithm, "kd_tree", 1, ())
-    few = way.clusters(geometry, take(points, np.arange(1_500)))
-    way.agglomerate(geometry, few, np.inf, lambda *_: None)  # compiles
+    way = Plan(algorithm, "kd_tree", 1, ())
+
+    def build(points):
+        clusters = execution.planned_clusters(way, geometry, points)
+        execution.agglomerate(way, geometry, clusters, np.inf, lambda *_: None)
+
+    build(take(points, np.arange(1_500)))  # compiles
     tracemalloc.start()
-    clusters = way.clusters(geometry, points)
-    way.agglomerate(geometry, clusters, np.inf, lambda *_: None)
+    build(points)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert 0.6 < n * planning.bytes_each(geometry, n_features) / peak < 1.7
+    assert 0.6 < n * cost_model.bytes_per_row(geometry, n_features) / peak < 1.7

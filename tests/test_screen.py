@@ -8,31 +8,31 @@ import pytest
 from fastrbhc import families
 from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.observations import weighted
+from fastrbhc._engine.clusters.record import free
+from fastrbhc._engine.clusters.scratch import BLOCK, GROUP, new_scratch
 from fastrbhc._engine.geometry.contract import (
-    BLOCK,
-    GROUP,
-    aim,
+    candidate_pairs,
     dissimilarity,
-    free,
     merge,
-    new_scratch,
-    suspects,
+    prepare_queries,
 )
-from fastrbhc._engine.geometry.float32_screen import FOUR, STRIP, near, screen
+from fastrbhc._engine.geometry.float32_screen import QUERIES, STRIP, near, screen
 from fastrbhc._engine.jit import kernel
 
 
 @kernel
 def let_through(geometry, clusters, queue, cutoffs, scratch, passed):
-    """Which pairs of queued slots and all slots are suspects."""
+    """Which pairs of queued slots and all slots may be near."""
     n = clusters.weights.size
     for first in range(0, queue.size, GROUP):
         last = min(first + GROUP, queue.size)
-        aim(geometry, clusters, queue, first, last, scratch)
+        prepare_queries(geometry, clusters, queue, first, last, scratch)
         for start in range(0, n, BLOCK):
             stop = min(start + BLOCK, n)
-            count = suspects(geometry, clusters, queue, first, last, start, stop, cutoffs, scratch)
-            for pair in scratch.suspects[:count]:
+            count = candidate_pairs(
+                geometry, clusters, queue, first, last, start, stop, cutoffs, scratch
+            )
+            for pair in scratch.pairs[:count]:
                 passed[first + pair // BLOCK, start + pair % BLOCK] = True
 
 
@@ -54,8 +54,8 @@ def merge_slots(geometry, clusters, i, j, scratch):
 
 
 @kernel
-def bits_of(tile, n_slots, aims, n_queries, bits):
-    screen(tile, n_slots, aims, n_queries, bits)
+def bits_of(block, n_slots, queries, n_queries, bits):
+    screen(block, n_slots, queries, n_queries, bits)
 
 
 def clusters_of(X, weights=None, variance=1.0):
@@ -65,7 +65,7 @@ def clusters_of(X, weights=None, variance=1.0):
     return geometry, clusters, new_scratch(geometry, X.shape[1])
 
 
-def suspected(geometry, clusters, scratch, cutoffs):
+def passing(geometry, clusters, scratch, cutoffs):
     n = clusters.weights.size
     passed = np.zeros((n, n), bool)
     let_through(geometry, clusters, np.arange(n), cutoffs, scratch, passed)
@@ -82,7 +82,7 @@ def assert_none_is_lost(geometry, clusters, scratch, rng):
     ordered = np.sort(np.where(apart, values, np.inf), axis=1)
     for place in (0, 1, 2, 5, *rng.integers(0, max(1, alive.sum() - 1), 3)):
         cutoffs = ordered[:, min(place, n - 1)]
-        passed = suspected(geometry, clusters, scratch, cutoffs)
+        passed = passing(geometry, clusters, scratch, cutoffs)
         within = apart & (values <= cutoffs[:, np.newaxis])
         assert passed[within].all()
         assert not passed[:, ~alive].any()
@@ -142,10 +142,10 @@ def test_cutoffs_of_zero_and_infinity():
     X = np.repeat(rng.normal(size=(30, 12)), 3, axis=0)
     geometry, clusters, scratch = clusters_of(X)
     same = np.arange(90)[:, np.newaxis] // 3 == np.arange(90) // 3
-    at_zero = suspected(geometry, clusters, scratch, np.zeros(90))
+    at_zero = passing(geometry, clusters, scratch, np.zeros(90))
     np.testing.assert_array_equal(at_zero, same)
     free_slot(clusters, 7)
-    everywhere = suspected(geometry, clusters, scratch, np.full(90, np.inf))
+    everywhere = passing(geometry, clusters, scratch, np.full(90, np.inf))
     assert np.delete(everywhere, 7, axis=1)[np.arange(90) != 7].all()
     assert not everywhere[:, 7].any()
 
@@ -160,7 +160,7 @@ def test_few_far_pairs_pass(n_features):
     all_values(geometry, clusters, scratch, values)
     np.fill_diagonal(values, np.inf)
     cutoffs = values.min(axis=1)
-    passed = suspected(geometry, clusters, scratch, cutoffs)
+    passed = passing(geometry, clusters, scratch, cutoffs)
     within = values <= 1.001 * cutoffs[:, np.newaxis]
     assert not (passed & ~within & ~np.eye(n, dtype=bool)).any()
 
@@ -168,12 +168,12 @@ def test_few_far_pairs_pass(n_features):
 @pytest.mark.fast
 def test_bits_are_those_of_plain_python():
     rng = np.random.default_rng(4)
-    tile = rng.integers(-3, 4, (7, 5 * STRIP)).astype(np.float32)  # sums of these are exact
-    aims = rng.integers(-3, 4, (2 * FOUR, 9)).astype(np.float32)
-    tile[1, 3] = np.nan
-    aims[5, -3] = np.inf
+    block = rng.integers(-3, 4, (7, 5 * STRIP)).astype(np.float32)  # sums of these are exact
+    queries = rng.integers(-3, 4, (2 * QUERIES, 9)).astype(np.float32)
+    block[1, 3] = np.nan
+    queries[5, -3] = np.inf
     bits = np.zeros((2, 5), np.int64)
-    bits_of(tile, 5 * STRIP, aims, 2 * FOUR, bits)
+    bits_of(block, 5 * STRIP, queries, 2 * QUERIES, bits)
     for four in range(2):
         for strip in range(5):
-            assert bits[four, strip] == near(tile, strip * STRIP, aims, four * FOUR)
+            assert bits[four, strip] == near(block, strip * STRIP, queries, four * QUERIES)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import exact
 import numpy as np
 import pytest
@@ -9,6 +11,8 @@ import pytest
 from fastrbhc import dissimilarity, families
 from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.observations import Observations
+from fastrbhc._engine.clusters.record import selected
+from fastrbhc._engine.records import Record
 
 NAMES = ["spherical_gaussian", "gaussian", "poisson", "multinomial", "bernoulli", "exponential"]
 
@@ -26,6 +30,15 @@ def geometry_and_rows(name, X):
     return family.geometry(X.shape[1]), family.observe(X)
 
 
+def assert_same_record(computed, reference):
+    for name in reference._fields:
+        value, expected = getattr(computed, name), getattr(reference, name)
+        if isinstance(expected, Record):
+            assert_same_record(value, expected)
+        else:
+            np.testing.assert_array_equal(value, expected)
+
+
 def test_points():
     rng = np.random.default_rng(0)
     means, residuals = rng.normal(size=(5, 2)), 1e-20 * rng.normal(size=(5, 2))
@@ -36,7 +49,7 @@ def test_points():
     np.testing.assert_array_equal(clusters.residuals, residuals.T)
     np.testing.assert_array_equal(clusters.weights, weights)
     np.testing.assert_array_equal(clusters.ranks, np.arange(5))
-    assert not clusters.moments.any()
+    assert not clusters.scatter.any()
     # A point: log dets of εI, its largest eigenvalue, the mark for "no extent", log det / d.
     expected = [np.log(0.5), 2.0 * np.log(0.5), 0.5, 1.0, np.log(0.5)]
     np.testing.assert_allclose(clusters.cached, np.tile(expected, (5, 1)))
@@ -52,10 +65,10 @@ def test_the_frame_holds_all_means():
     X = np.array([[0.0, 100.0], [4.0, 102.0], [1.0, 101.5]])
     geometry = families.SphericalGaussian().geometry(2)
     clusters = statistics.clusters_of_points(geometry, Observations(X))
-    np.testing.assert_array_equal(clusters.centre, [2.0, 101.0])
-    assert clusters.radius[0] == 2.0
+    np.testing.assert_array_equal(clusters.mirror.centre, [2.0, 101.0])
+    assert clusters.mirror.radius == 2.0
     np.testing.assert_array_equal(
-        clusters.coarse, np.float32([[-1.0, 1.0, -0.5], [-0.5, 0.5, 0.25]])
+        clusters.mirror.values, np.float32([[-1.0, 1.0, -0.5], [-0.5, 0.5, 0.25]])
     )
 
 
@@ -75,7 +88,7 @@ def test_groups_against_numpy(name):
         if name == "gaussian":
             scatter = np.cov(rows.means[which].T, aweights=weights[which], bias=True)
             total = weights[which].sum() * scatter[np.tril_indices(3)]
-            leading = clusters.moments[group, : total.size]
+            leading = clusters.scatter[group, : total.size]
             np.testing.assert_allclose(leading, total, rtol=1e-10, atol=1e-12)
 
 
@@ -108,7 +121,7 @@ def test_nearest_clusters(name):
     X, labels, new = draw(name, rng, 30, 2), np.arange(30) % 5, draw(name, rng, 20, 2)
     geometry, rows = geometry_and_rows(name, X)
     clusters = statistics.clusters_of_groups(geometry, rows, labels, 5)
-    before = [np.copy(part) for part in clusters]
+    before = copy.deepcopy(clusters)
     _, new_rows = geometry_and_rows(name, new)
     reference = [
         np.argmin([dissimilarity(X[labels == group], row[None], name) for group in range(5)])
@@ -116,8 +129,7 @@ def test_nearest_clusters(name):
     ]
     computed = statistics.nearest_clusters(geometry, clusters, new_rows)
     np.testing.assert_array_equal(computed, reference)
-    for part, old in zip(clusters, before, strict=True):
-        np.testing.assert_array_equal(part, old)
+    assert_same_record(clusters, before)
 
 
 def test_of_equally_near_clusters_the_first():
@@ -127,18 +139,21 @@ def test_of_equally_near_clusters_the_first():
     assert statistics.nearest_clusters(geometry, clusters, new).tolist() == [0, 1]
 
 
-def test_reordered_copies():
+def test_selected_slots_are_copies():
     geometry, rows = geometry_and_rows("gaussian", np.random.default_rng(5).normal(size=(4, 2)))
     clusters = statistics.clusters_of_points(geometry, rows)
-    turned = statistics.reordered(clusters, np.array([3, 0, 2]))
+    turned = selected(clusters, np.array([3, 0, 2]))
     np.testing.assert_array_equal(turned.means, clusters.means[:, [3, 0, 2]])
-    np.testing.assert_array_equal(turned.coarse, clusters.coarse[:, [3, 0, 2]])
+    np.testing.assert_array_equal(turned.mirror.values, clusters.mirror.values[:, [3, 0, 2]])
     np.testing.assert_array_equal(turned.ranks, [3, 0, 2])
     np.testing.assert_array_equal(turned.cached, clusters.cached[[3, 0, 2]])
+    assert turned.n_slots == 3
     turned.means[:] = 0.0
-    turned.centre[:] = 7.0
+    turned.mirror.centre[:] = 7.0
+    turned.mirror.radius = 7.0
     assert clusters.means.all()
-    assert (clusters.centre != 7.0).all()
+    assert (clusters.mirror.centre != 7.0).all()
+    assert clusters.mirror.radius != 7.0
 
 
 @pytest.mark.parametrize("name", ["poisson", "multinomial", "gaussian"])
@@ -151,6 +166,5 @@ def test_portions_leave_no_trace(name, monkeypatch):
     nearest = statistics.nearest_clusters(geometry, reference, rows)
     monkeypatch.setattr(statistics, "_PORTION", 1)
     computed = statistics.clusters_of_groups(geometry, rows, labels, 4)
-    for expected, value in zip(reference, computed, strict=True):
-        np.testing.assert_array_equal(value, expected)
+    assert_same_record(computed, reference)
     np.testing.assert_array_equal(statistics.nearest_clusters(geometry, computed, rows), nearest)

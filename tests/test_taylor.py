@@ -13,8 +13,8 @@ from strategies import ALL_FAMILIES, continuous_rows
 
 import fastrbhc
 from fastrbhc import families
+from fastrbhc._engine.geometry.second_derivative import second_derivative_by_steps
 from fastrbhc._engine.geometry.separable_columns import second_derivative
-from fastrbhc._engine.math.second_derivative import second_derivative_by_steps
 from fastrbhc.families import _interface
 
 SEPARABLE = [name for name in ALL_FAMILIES if families.as_family(name).separable]

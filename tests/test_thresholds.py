@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import fastrbhc
 from fastrbhc import families, thresholds
-from fastrbhc._engine.clusters.observations import collapse
+from fastrbhc._engine.clusters.duplicates import collapse
 
 NAMES = ["spherical_gaussian", "gaussian", "poisson", "multinomial", "bernoulli", "exponential"]
 

@@ -319,7 +319,7 @@ def test_the_name_of_a_built_in_family_is_not_given_away():
 
 @pytest.fixture
 def every_job_is_long(monkeypatch):
-    module = sys.modules["fastrbhc._engine.planning"]
+    module = sys.modules["fastrbhc._engine.planning.cost_model"]
     monkeypatch.setattr(module, "_LONG_SECONDS", 0.0)
     monkeypatch.setattr(module, "_WORTH_A_PILOT", 1_000)
 

@@ -20,13 +20,14 @@ from numba.core import cgutils, typed_passes, untyped_passes
 from numba.core.codegen import CodeLibrary
 from numba.core.codegen import JITCodeLibrary as _JITCodeLibrary
 from numba.core.compiler import CompilerBase as _CompilerBase
-from numba.core.compiler import PassManager
+from numba.core.compiler import DefaultPassBuilder, PassManager
 from numba.core.compiler_lock import require_global_compiler_lock
 from numba.core.compiler_machinery import register_pass
 
 # Numba's own annotations are recent and partial.
 _register: Any = register_pass
 _Lowering: Any = typed_passes.NativeLowering
+_PACKAGE = __name__.split(".")[0]
 JITCodeLibrary: Any = _JITCodeLibrary
 CompilerBase: Any = _CompilerBase
 
@@ -78,7 +79,7 @@ class Program(JITCodeLibrary):
             if isinstance(library, Fragment):
                 self._fragments.append(library)
                 for text in library.texts:
-                    module.link_in(llvm.parse_assembly(text))
+                    module.link_in(_parsed(text))
             else:
                 module.link_in(library._get_module_for_linking(), preserve=True)
         for function in module.functions:
@@ -106,6 +107,15 @@ class Program(JITCodeLibrary):
                 if isinstance(library, Fragment):
                     waiting += library._linking_libraries
         return list(seen)
+
+
+def _parsed(text: str) -> Any:
+    """The module of a fragment. What unpacks an exception may be part of several."""
+    module = llvm.parse_assembly(text)
+    for function in module.functions:
+        if not function.is_declaration and function.linkage == llvm.Linkage.external:
+            function.linkage = llvm.Linkage.linkonce_odr
+    return module
 
 
 def _link_later(target: Any, library: Any) -> None:
@@ -177,11 +187,22 @@ def _passes(lowering: Any) -> list[PassManager]:
     return [manager]
 
 
+def _all_passes(state: Any, lowering: Any) -> list[PassManager]:
+    """All of Numba's passes: for functions that users write."""
+    manager = PassManager("open kernel")
+    for kind, name in DefaultPassBuilder.define_nopython_pipeline(state).passes:
+        manager.add_pass(lowering if kind is typed_passes.NativeLowering else kind, name)
+    manager.finalize()
+    return [manager]
+
+
 class FragmentCompiler(CompilerBase):
     """For kernels that other kernels call."""
 
     def define_pipelines(self) -> list[PassManager]:
-        return _passes(_FragmentLowering)
+        if self.state.func_id.modname.split(".")[0] == _PACKAGE:
+            return _passes(_FragmentLowering)
+        return _all_passes(self.state, _FragmentLowering)
 
 
 class ProgramCompiler(CompilerBase):

@@ -12,6 +12,7 @@ import contextlib
 import functools
 import hashlib
 import os
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -59,6 +60,7 @@ _CACHE_WANTED = os.environ.get("FASTRBHC_NUMBA_CACHE", "1") != "0"
 _PACKAGE = Path(__file__).parents[1]
 _CACHES: list[Any] = []
 _WARNED: list[str] = []
+_MAKING_PROGRAM = threading.Lock()
 
 
 @functools.cache
@@ -134,11 +136,19 @@ class Kernel(_Dispatcher):
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         super().__init__(function, targetoptions=options, pipeline_class=FragmentCompiler)
         self._entries: dict[tuple[Any, ...], Any] = {}
+        self._program: Any = None
         self._addresses: dict[tuple[Any, ...], int] = {}
 
-    @functools.cached_property
+    @property
     def program(self) -> Any:
         """The function as Python calls it, kept on disk."""
+        if self._program is None:
+            with _MAKING_PROGRAM:  # one for all threads: its machine code goes with it
+                if self._program is None:
+                    self._program = self._new_program()
+        return self._program
+
+    def _new_program(self) -> Any:
         program = _Dispatcher(
             self.py_func, targetoptions=self.targetoptions, pipeline_class=ProgramCompiler
         )

@@ -19,7 +19,7 @@ from typing import Any, TypeVar, dataclass_transform
 import numpy as np
 from llvmlite import ir
 from numba import extending as _extending
-from numba.core import types
+from numba.core import errors, types
 from numba.core.typing.templates import AttributeTemplate
 from numba.np.arrayobj import populate_array
 from numba.np.numpy_support import from_dtype
@@ -44,7 +44,10 @@ class Record:
     _defaults: dict[str, Any] = {}  # noqa: RUF012
 
     def __init__(self, *values: Any, **named: Any) -> None:
-        named.update(zip(self._fields, values, strict=False))
+        if values:
+            if len(values) > len(self._fields) or named.keys() & set(self._fields[: len(values)]):
+                raise TypeError(f"{type(self).__name__}: too many values")
+            named.update(zip(self._fields, values, strict=False))
         if len(named) < len(self._fields):
             named = {**self._defaults, **named}
         if named.keys() != self._field_set:
@@ -104,6 +107,7 @@ def record(cls: Class) -> Class:
     members = {k: v for k, v in vars(cls).items() if k not in ("__dict__", "__weakref__")}
     defaults = {name: members.pop(name) for name in fields if name in members}
     members.update(_fields=fields, _field_set=frozenset(fields), _defaults=defaults)
+    members["__qualname__"] = cls.__qualname__
     made: Any = type(cls.__name__, (Record if PLAIN_PYTHON else _InMemory,), members)
     return made
 
@@ -255,6 +259,10 @@ def _read_field(context: Any, builder: Any, kind: Any, value: Any, name: str) ->
 @extending.lower_setattr_generic(RecordType)
 def _write_field(context: Any, builder: Any, signature: Any, arguments: Any, name: str) -> None:
     kind, value_type = signature.args
+    if name not in kind.cells:
+        raise errors.UnsupportedError(
+            f"{name} of {kind.instance_class.__name__} is fixed: only numbers change"
+        )
     numba_type, place = kind.fields[name]
     value = context.cast(builder, arguments[1], value_type, numba_type)
     if numba_type == types.boolean:

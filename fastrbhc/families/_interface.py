@@ -64,13 +64,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.observations import Observations
+from fastrbhc._engine.geometry.second_derivative import second_derivative_by_steps
 from fastrbhc._engine.geometry.separable import separable_geometry
 from fastrbhc._engine.geometry.separable_columns import (
     pair_bound_by_divergences,
     pair_bound_by_variance,
     unknown_variance,
 )
-from fastrbhc._engine.math.second_derivative import second_derivative_by_steps
 from fastrbhc.families._smoothing import NONE, Smoothing
 
 

@@ -120,7 +120,12 @@ def selected(clusters: Clusters, slots: NDArray[np.int64]) -> Clusters:
         scatter=clusters.scatter[slots],
         cached=clusters.cached[slots],
         scan_features=clusters.scan_features[:, slots],
-        mirror=replaced(mirror, values=mirror.values[:, slots]),
+        mirror=replaced(
+            mirror,
+            values=mirror.values[:, slots],
+            order=mirror.order.copy(),
+            centre=mirror.centre.copy(),
+        ),
         ranks=clusters.ranks[slots],
         n_slots=slots.size,
     )

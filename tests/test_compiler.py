@@ -1,0 +1,301 @@
+"""Kernels: fragments for other kernels, programs for Python, and their way to disk and back."""
+
+from __future__ import annotations
+
+import textwrap
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from test_jit import printed
+
+from fastrbhc._engine.compiler import Fragment, Program
+from fastrbhc._engine.jit import (
+    PLAIN_PYTHON,
+    allocating_kernel,
+    contract,
+    contract_with_default,
+    fused_kernel,
+    kernel,
+)
+
+compiled_only = pytest.mark.skipif(PLAIN_PYTHON, reason="nothing is compiled")
+
+
+@kernel
+def square(x):
+    return x * x
+
+
+@kernel
+def sum_of_squares(x, y):
+    return square(x) + square(y)
+
+
+@kernel
+def fourth_power(x):
+    return square(square(x))
+
+
+@allocating_kernel
+def powers(x, count):
+    result = np.empty(count)
+    for k in range(count):
+        result[k] = x**k
+    return result
+
+
+@allocating_kernel
+def both_powers(x, y, count):
+    return powers(x, count) + powers(y, count)
+
+
+@kernel
+def checked_root(x):
+    if x < 0.0:
+        raise ValueError("negative")
+    return np.sqrt(x)
+
+
+@kernel
+def sum_of_roots(x, y):
+    return checked_root(x) + checked_root(y)
+
+
+@kernel
+def count_digits(n):
+    return 1 if n < 10 else 1 + count_digits_of_rest(n // 10)
+
+
+@kernel
+def count_digits_of_rest(n):
+    digits = 1
+    while n >= 10:
+        n //= 10
+        digits += 1
+    return digits
+
+
+def libraries(function):
+    """What stands behind each version of a kernel, as other kernels and as Python call it."""
+    fragments = [version.library for version in function.overloads.values()]
+    programs = [version.library for version in function.program.overloads.values()]
+    return fragments, programs
+
+
+@pytest.mark.fast
+def test_a_fragment_is_part_of_two_programs():
+    assert sum_of_squares(3.0, 4.0) == 25.0
+    assert fourth_power(3.0) == 81.0
+    assert sum_of_squares(3, 4) == 25
+    assert type(fourth_power(2)) is int
+
+
+@pytest.mark.fast
+def test_a_kernel_serves_kernels_and_python():
+    assert fourth_power(2.0) == 16.0
+    assert square(5.0) == 25.0
+    assert fourth_power(3.0) == 81.0
+    assert square(np.float64(5.0)) == 25.0
+
+
+@pytest.mark.fast
+def test_a_kernel_that_is_defined_after_its_caller():
+    assert [count_digits(n) for n in (7, 10, 12345)] == [1, 2, 5]
+
+
+@pytest.mark.fast
+def test_a_kernel_that_allocates():
+    np.testing.assert_array_equal(powers(2.0, 4), [1.0, 2.0, 4.0, 8.0])
+    np.testing.assert_array_equal(both_powers(2.0, 3.0, 3), [2.0, 5.0, 13.0])
+
+
+@pytest.mark.fast
+def test_a_kernel_that_raises():
+    assert sum_of_roots(4.0, 9.0) == 5.0
+    for function, arguments in [(checked_root, (-1.0,)), (sum_of_roots, (4.0, -9.0))]:
+        with pytest.raises(ValueError, match="negative"):
+            function(*arguments)
+    assert sum_of_roots(4.0, 9.0) == 5.0
+
+
+@compiled_only
+def test_machine_code_is_made_of_programs_only():
+    @kernel
+    def inner(x):
+        return x + 1.0
+
+    @kernel
+    def outer(x):
+        return inner(x) * inner(2.0 * x)
+
+    assert outer(3.0) == 28.0
+    [fragment], no_programs = libraries(inner)
+    no_fragments, [program] = libraries(outer)
+    assert isinstance(fragment, Fragment)
+    assert isinstance(program, Program)
+    assert no_programs == no_fragments == []
+    assert fragment.texts
+    assert not fragment._finalized
+    # The one function of the program that others can call is its own.
+    exported = [line for line in program.get_llvm_str().splitlines() if line.startswith("define ")]
+    assert not any("inner" in line and "internal" not in line for line in exported)
+
+
+@compiled_only
+def test_types_of_arguments_make_versions():
+    @kernel
+    def inner(x):
+        return x + x
+
+    @kernel
+    def outer(x):
+        return inner(x) + inner(1)
+
+    for _ in range(3):
+        assert (outer(1.5), outer(2), outer(np.float64(0.5))) == (5.0, 6, 3.0)
+    assert len(outer.program.overloads) == 2
+    assert len(inner.overloads) == 2  # a constant is no version of its own
+
+
+@compiled_only
+def test_exact_values_do_not_depend_on_who_asks_first():
+    """A bound that may fuse its products calls what may not."""
+    a, b, c = 1.0 + 2.0**-30, 1.0 - 2.0**-30, -1.0
+
+    @kernel
+    def exact(a, b, c):
+        return a * b + c
+
+    @fused_kernel
+    def bound(a, b, c):
+        return 2.0 * exact(a, b, c)
+
+    assert bound(a, b, c) == exact(a, b, c) == a * b + c == 0.0
+
+
+class First(NamedTuple):
+    factor: float
+
+    def scaled(thing, x):
+        return thing.factor * x
+
+
+class Second(NamedTuple):
+    shift: int
+
+    def scaled(thing, x):
+        return x + thing.shift
+
+    def named(thing):
+        return 2
+
+
+@contract
+def scaled(thing, x):
+    """Declared."""
+
+
+@contract_with_default
+def named(thing):
+    """Declared."""
+    return 1
+
+
+@kernel
+def scale_all(thing, values):
+    for k in range(values.size):
+        values[k] = scaled(thing, values[k])
+    return named(thing)
+
+
+@pytest.mark.fast
+def test_contracts_run_the_method_of_the_record():
+    for thing, reference, name in [(First(3.0), [3.0, 6.0], 1), (Second(10), [11.0, 12.0], 2)]:
+        values = np.array([1.0, 2.0])
+        assert scale_all(thing, values) == name == named(thing)
+        assert values.tolist() == reference == [scaled(thing, 1.0), scaled(thing, 2.0)]
+
+
+@compiled_only
+def test_threads_that_call_for_the_first_time_at_once():
+    for _ in range(5):
+
+        @kernel
+        def inner(x):
+            return 2.0 * x
+
+        @kernel
+        def outer(x, y):
+            return inner(x) + inner(y)
+
+        start = threading.Barrier(4)
+
+        def call(x, start=start, outer=outer):
+            start.wait()
+            return outer(x, 1.0), outer.program
+
+        with ThreadPoolExecutor(4) as pool:
+            results = list(pool.map(call, [0.0, 1.0, 2.0, 3.0]))
+        assert [value for value, _ in results] == [2.0, 4.0, 6.0, 8.0]
+        assert len({id(program) for _, program in results}) == 1
+
+
+@compiled_only
+def test_a_program_from_disk_gives_the_same(tmp_path):
+    """Fragments that allocate, raise and take records; the second process compiles nothing."""
+    (tmp_path / "kernels.py").write_text(
+        textwrap.dedent("""
+            import numpy as np
+            from fastrbhc._engine.jit import allocating_kernel, kernel
+            from fastrbhc._engine.records import record
+
+            @record
+            class Sums:
+                values: object
+                total: float
+
+            @kernel
+            def add(sums, x):
+                if np.isnan(x):
+                    raise ValueError("no number")
+                sums.total += x
+
+            @allocating_kernel
+            def doubled(values):
+                result = np.empty(values.size)
+                for k in range(values.size):
+                    result[k] = 2.0 * values[k]
+                return result
+
+            @allocating_kernel
+            def add_all(sums):
+                for x in doubled(sums.values):
+                    add(sums, x)
+        """)
+    )
+    code = f"""
+        import sys
+        import numpy as np
+        sys.path.insert(0, {str(tmp_path)!r})
+        from kernels import Sums, add_all
+        sums = Sums(np.array([0.1, 0.2, 0.3]), 0.0)
+        add_all(sums)
+        print(sums.total.hex())
+        sums.values[1] = np.nan
+        try:
+            add_all(sums)
+        except ValueError as error:
+            print(error)
+        stats = add_all.program.stats
+        print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+        print(len(add_all.program.overloads))
+    """
+    first = printed(code, cache=tmp_path / "cache").splitlines()
+    second = printed(code, cache=tmp_path / "cache").splitlines()
+    assert first[:2] == second[:2]
+    assert float.fromhex(first[0]) == 0.2 + 0.4 + 0.6
+    assert first[1] == "no number"
+    assert (first[2], second[2]) == ("0 1", "1 0")
