@@ -110,8 +110,8 @@ class Directions(NamedTuple):
     where nothing cancels for directions that are nearly the same. Where h comes near 1, 1 − h has
     lost digits, and √(1 − h) is ‖s₀ + s₁‖/(a + b) itself.
 
-    **Bounds.** d grows with the distance of the directions. It grows with either length as well: the
-    derivative along a is κ(1 − cos α), α being the angle between s₀ and s₀ + s₁. So over a box,
+    **Bounds.** d grows with the distance of the directions. It grows with either length as well:
+    the derivative along a is κ(1 − cos α), α being the angle between s₀ and s₀ + s₁. So over a box,
     which holds directions and knows the least length, it is least at the nearest direction and that
     length. And 1 − √(1 − h) ≥ h/2 + h²/8 + h³/16, the beginning of a series of positive terms.
     """
@@ -226,22 +226,27 @@ def _mean_length(clusters, i):
 def _normalise(clusters, i, weight, shortest):
     """Turn the vector in the place of the mean of slot i into a direction, and cache its length.
 
-    The length is multiplied by a weight; if it is not above the shortest, it is 0.
+    The length is multiplied by a weight; if it is not above the shortest, it is 0. The vector is
+    first divided by its largest entry: then the direction in a single column is 1 or −1 exactly.
     """
     means, residuals, cached = clusters.means, clusters.residuals, clusters.cached
-    total, rest = 0.0, 0.0
+    largest, rest = 0.0, 0.0
     for k in range(means.shape[0]):
-        part, error = square(means[k, i], residuals[k, i])
-        total, rest = add(total, rest, part, error)
-    length, rest = square_root(total, rest)
+        if abs(means[k, i]) > largest:
+            largest, rest = abs(means[k, i]), math.copysign(1.0, means[k, i]) * residuals[k, i]
+    total, error = 0.0, 0.0
     for k in range(means.shape[0]):
-        if length > shortest:
-            means[k, i], residuals[k, i] = quotient(means[k, i], residuals[k, i], length, rest)
+        if largest > shortest:
+            means[k, i], residuals[k, i] = quotient(means[k, i], residuals[k, i], largest, rest)
         else:
             means[k, i], residuals[k, i] = 0.0, 0.0
+        total, error = add(total, error, *square(means[k, i], residuals[k, i]))
     cached[i, 0], cached[i, 1] = 0.0, 0.0
-    if length > shortest:
-        cached[i, 0], cached[i, 1] = multiply(weight, length, rest)
+    if largest > shortest:
+        root, error = square_root(total, error)
+        for k in range(means.shape[0]):
+            means[k, i], residuals[k, i] = quotient(means[k, i], residuals[k, i], root, error)
+        cached[i, 0], cached[i, 1] = multiply(weight, *product(largest, rest, root, error))
     for k in range(clusters.scan_features.shape[0]):
         clusters.scan_features[k, i] = cached[i, 0]
     for k in range(clusters.mirror.values.shape[0]):
@@ -261,8 +266,7 @@ def _directions(X, high, low):
             largest = max(largest, abs(X[i, k]))
         for k in range(X.shape[1]):
             high[i, k], low[i, k] = divide(X[i, k], 0.0, largest)
-            part, error = square(high[i, k], low[i, k])
-            total, rest = add(total, rest, part, error)
+            total, rest = add(total, rest, *square(high[i, k], low[i, k]))
         length, rest = square_root(total, rest)
         for k in range(X.shape[1]):
             high[i, k], low[i, k] = quotient(high[i, k], low[i, k], length, rest)

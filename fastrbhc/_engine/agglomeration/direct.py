@@ -70,7 +70,7 @@ def direct(geometry: Any, points: Observations, threshold: float) -> Merges:
 
 
 def _identity(value: Any) -> Any:
-    """A key for a record and what it holds: tuples of the same numbers are equal, whatever they are."""
+    """A key for a record and what it holds: tuples of other types with its numbers equal it."""
     return (type(value), *map(_identity, value)) if isinstance(value, tuple) else value
 
 
