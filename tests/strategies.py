@@ -75,8 +75,9 @@ _seeds = st.integers(0, 2**32 - 1)
 @st.composite
 def continuous(draw, family):
     (n, d), seed = draw(_shapes), draw(_seeds)
-    if as_family(family).domain.needs_positive_total:
-        d = max(d, 2)  # the proportions of a single column are all the same
+    domain = as_family(family).domain
+    if domain.needs_positive_total or domain.needs_nonzero_row:
+        d = max(d, 2)  # the proportions, or the directions, of a single column are the same
     return Data(continuous_rows(family, n, d, seed))
 
 
