@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastrbhc._engine.agglomeration.direct import direct
+from fastrbhc._engine.agglomeration.levels import by_level
 from fastrbhc._engine.agglomeration.merge_log import Merges
 from fastrbhc._engine.clusters.duplicates import distinct_points, with_repeated_rows
 from fastrbhc._engine.clusters.observations import Observations, weighted
@@ -28,7 +29,8 @@ from fastrbhc._progress import Progress
 from fastrbhc._validation import check_rows, check_weights
 from fastrbhc.families import Family, as_family
 from fastrbhc.reducibility.audit import Tally, audit_merges
-from fastrbhc.reducibility.report import first_departure, report_of
+from fastrbhc.reducibility.compare import first_departure
+from fastrbhc.reducibility.report import report_of
 from fastrbhc.tree.dendrogram import Dendrogram, dendrogram_of_merges
 
 # Triples that an audit by sample looks at for each distinct row.
@@ -162,7 +164,7 @@ def build(
         totals = {"neighbours": n_points, "merging": n_points - 1, "audit": n_points - 1}
         with Progress(options.progress, totals) as report:
             if chosen.algorithm == "direct":
-                merges = direct(geometry, points, options.threshold)
+                merges = _directly(family, geometry, points, options.threshold)
             else:
                 clusters = planned_clusters(chosen, geometry, points)
                 del points  # memory: the clusters hold them now
@@ -190,6 +192,14 @@ def build(
     method = "proof" if tally is None else "exact" if sample is None else "sample"
     audit = report_of(tree, method, departure is None, departure, tally, sample, nodes)
     return replace(tree, audit=audit)
+
+
+def _directly(family: Family, geometry: Any, points: Observations, threshold: float) -> Merges:
+    """The merges of few points, equally high ones in the order that more points would give."""
+    merges = direct(geometry, points, threshold)
+    if family.reducible and (merges.heights[1:] <= merges.heights[:-1]).any():
+        return by_level(merges, points.means.shape[0])
+    return merges
 
 
 class _Findings(NamedTuple):
@@ -220,8 +230,11 @@ def _examine(
             tally = audit_merges(space, *merges, sample, threads, report)
     if chosen.algorithm == "nn_chain":
         exact = plan(family.reducible, n, n_features, "auto", options.neighbors, options.n_threads)
-        clusters = planned_clusters(exact, geometry, points)
-        greedy = agglomerate(exact, geometry, clusters, options.threshold, report)
+        if exact.algorithm == "direct":
+            greedy = _directly(family, geometry, points, options.threshold)
+        else:
+            clusters = planned_clusters(exact, geometry, points)
+            greedy = agglomerate(exact, geometry, clusters, options.threshold, report)
     return _Findings(tally, sample, greedy)
 
 

@@ -87,8 +87,9 @@ def test_every_merge_is_the_nearest_of_all_pairs(family, data):
 @given(data=st.data(), quantile=st.floats(0.0, 1.0))
 def test_merging_stops_at_the_threshold(family, data, quantile):
     X, weights = data.draw(data_sets(family))
-    heights = linkage(X, family, sample_weight=weights).heights
-    forest = linkage(X, family, sample_weight=weights, threshold=np.quantile(heights, quantile))
+    options = {"algorithm": "greedy", "sample_weight": weights}
+    heights = linkage(X, family, **options).heights
+    forest = linkage(X, family, threshold=np.quantile(heights, quantile), **options)
     certify_greedy(forest, X, weights, family)
 
 
@@ -97,7 +98,8 @@ def test_merging_stops_at_the_threshold(family, data, quantile):
 @given(data=st.data())
 def test_ties_are_certified(family, data):
     X, weights = data.draw(tied_data_sets(family))
-    certify_greedy(linkage(X, family, sample_weight=weights), X, weights, family)
+    tree = linkage(X, family, algorithm="greedy", sample_weight=weights)
+    certify_greedy(tree, X, weights, family)
 
 
 @pytest.mark.fast
@@ -108,7 +110,7 @@ def test_union_that_comes_nearer_than_its_parts(seed):
     For these seeds a tree built without telling them misses the nearest pair at least once.
     """
     X = np.random.default_rng(seed).normal(size=(25, 2))
-    certify_greedy(linkage(X, "gaussian"), X, None, "gaussian")
+    certify_greedy(linkage(X, "gaussian", algorithm="greedy"), X, None, "gaussian")
 
 
 @pytest.mark.parametrize("neighbors", ["brute", "kd_tree"])

@@ -11,6 +11,7 @@ import pytest
 from strategies import FAMILIES, REDUCIBLE, continuous_rows
 
 from fastrbhc import linkage
+from fastrbhc._engine.agglomeration.direct import MOST_POINTS
 from fastrbhc._engine.clusters.observations import Observations, take
 from fastrbhc._engine.geometry.contract import FEW_COLUMNS
 from fastrbhc._engine.planning import cost_model, execution
@@ -34,18 +35,20 @@ def chosen(family="poisson", n=10_000, n_features=2, algorithm="auto", neighbors
 def test_the_algorithm_follows_from_the_family(family):
     reference = "levels" if family in REDUCIBLE else "greedy"
     for n, n_features in itertools.product((2, 500, 10**6), (1, 8, 9, 100)):
-        assert chosen(family, n, n_features).algorithm == reference
+        direct = n <= MOST_POINTS and n_features <= FEW_COLUMNS
+        assert chosen(family, n, n_features).algorithm == ("direct" if direct else reference)
 
 
 @pytest.mark.fast
 @every_family
 def test_the_backend_follows_from_the_shape(family):
     few, many = FEW_COLUMNS, FEW_COLUMNS + 1
-    for n in (plan_module._FEW_POINTS + 1, 10**6):
+    for n in (MOST_POINTS + 1, 10**6):
         assert chosen(family, n, 1).neighbors == "kd_tree"
         assert chosen(family, n, few).neighbors == "kd_tree"
         assert chosen(family, n, many).neighbors == "brute"
-    assert chosen(family, plan_module._FEW_POINTS, few).neighbors == "brute"
+    assert chosen(family, MOST_POINTS, few, algorithm="greedy").neighbors == "brute"
+    assert chosen(family, MOST_POINTS, many).neighbors == "brute"
 
 
 @pytest.mark.fast
@@ -81,8 +84,7 @@ def received(monkeypatch):
         pass
 
     def algorithm(space, threshold, threads, report):
-        assert space.geometry.columns == ()  # what merges is for any number of columns
-        received.append((space.search_geometry.columns, threads.count))
+        received.append((space.geometry.columns, threads.count))
         raise EnoughSeenError
 
     monkeypatch.setitem(execution.ALGORITHMS, "greedy", algorithm)

@@ -96,13 +96,16 @@ class _ContentCache(FunctionCache):
         self._cache_file = IndexDataCacheFile(self._cache_path, name, state)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        # Numba would first load all that is needed to compile, a third of a second per process.
+        # Machine code needs none of that, and whatever has to be compiled later loads it then.
         try:
-            return super().load_overload(sig, target_context)
+            with self._guard_against_spurious_io_errors():
+                return self._load_overload(sig, target_context)
         except Exception as error:  # a damaged file may raise anything: start it anew
             _warn_once(f"a damaged kernel cache was passed over ({error!r})")
             with contextlib.suppress(OSError):
                 self.flush()
-            return None
+        return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
@@ -217,11 +220,6 @@ def kernel(function: Callable[..., Any]) -> Any:
     cannot use, and can abort when two threads enter it. Kernels allocate nothing.
     """
     return _compiled(function, _OPTIONS)
-
-
-def allocating_kernel(function: Callable[..., Any]) -> Any:
-    """A kernel that makes arrays."""
-    return _compiled(function, _ALLOCATING)
 
 
 def fused_kernel(function: Callable[..., Any]) -> Any:

@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._engine.jit import allocating_kernel, kernel
-
-# What every tree needs takes its memory from Python: kernels that allocate take longer to compile.
+from fastrbhc._engine.jit import kernel
 
 
 def in_order(
@@ -80,70 +78,91 @@ def _sum_up(merges, values, sums):
         sums[i] = (values[a] if a < n else sums[a - n]) + (values[b] if b < n else sums[b - n])
 
 
-@allocating_kernel
-def labels_after(merges, n_leaves, count):
+def labels_after(merges: NDArray[np.int64], n_leaves: int, count: int) -> NDArray[np.int64]:
     """Labels after the first `count` merges, numbered by first appearance."""
-    root = np.arange(n_leaves + count)
-    for i in range(count - 1, -1, -1):
-        root[merges[i, 0]] = root[n_leaves + i]
-        root[merges[i, 1]] = root[n_leaves + i]
-    number = np.full(n_leaves + count, -1)
-    labels = np.empty(n_leaves, np.int64)
-    used = 0
-    for leaf in range(n_leaves):
-        if number[root[leaf]] < 0:
-            number[root[leaf]] = used
-            used += 1
-        labels[leaf] = number[root[leaf]]
+    roots = np.arange(n_leaves + count)
+    _descend_from_roots(merges[:count], n_leaves, roots)
+    return labels_by_appearance(roots[:n_leaves], n_leaves + count)
+
+
+def labels_by_appearance(clusters: NDArray[np.int64], n_nodes: int) -> NDArray[np.int64]:
+    """Labels 0, 1, … of leaves whose clusters are named by nodes, in order of appearance."""
+    labels = np.empty(clusters.size, np.int64)
+    _number(clusters, np.full(n_nodes, -1), labels)
     return labels
 
 
-@allocating_kernel
-def leaf_spans(merges, n_leaves):
+@kernel
+def _descend_from_roots(merges, n_leaves, roots):
+    """Hand on from every node to its children which root it lies below."""
+    for i in range(merges.shape[0] - 1, -1, -1):
+        roots[merges[i, 0]] = roots[merges[i, 1]] = roots[n_leaves + i]
+
+
+@kernel
+def _number(clusters, numbers, labels):
+    used = 0
+    for leaf in range(clusters.size):
+        if numbers[clusters[leaf]] < 0:
+            numbers[clusters[leaf]] = used
+            used += 1
+        labels[leaf] = numbers[clusters[leaf]]
+
+
+def leaf_spans(
+    merges: NDArray[np.int64], n_leaves: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """For every node the place of its first leaf in the order of leaves, and how many it has.
 
     The leaves of a node stand side by side in that order: those of its first child, then those of
     the second. Trees of a forest follow one another by their first rows.
     """
-    m = merges.shape[0]
-    sizes = np.ones(n_leaves + m, np.int64)
-    for i in range(m):
-        sizes[n_leaves + i] = sizes[merges[i, 0]] + sizes[merges[i, 1]]
-    root = np.arange(n_leaves + m)
-    for i in range(m - 1, -1, -1):
-        root[merges[i, 0]] = root[n_leaves + i]
-        root[merges[i, 1]] = root[n_leaves + i]
-    starts = np.full(n_leaves + m, -1)
-    place = 0
-    for leaf in range(n_leaves):
-        if starts[root[leaf]] < 0:
-            starts[root[leaf]] = place
-            place += sizes[root[leaf]]
-    for i in range(m - 1, -1, -1):
-        starts[merges[i, 0]] = starts[n_leaves + i]
-        starts[merges[i, 1]] = starts[n_leaves + i] + sizes[merges[i, 0]]
+    n_nodes = n_leaves + merges.shape[0]
+    roots, starts, sizes = np.arange(n_nodes), np.full(n_nodes, -1), np.ones(n_nodes, np.int64)
+    _descend_from_roots(merges, n_leaves, roots)
+    _find_spans(merges, n_leaves, roots, starts, sizes)
     return starts, sizes
 
 
-@allocating_kernel
-def leaves_below(merges, n_leaves, node):
+@kernel
+def _find_spans(merges, n_leaves, roots, starts, sizes):
+    for i in range(merges.shape[0]):
+        sizes[n_leaves + i] = sizes[merges[i, 0]] + sizes[merges[i, 1]]
+    place = 0
+    for leaf in range(n_leaves):
+        if starts[roots[leaf]] < 0:
+            starts[roots[leaf]] = place
+            place += sizes[roots[leaf]]
+    for i in range(merges.shape[0] - 1, -1, -1):
+        starts[merges[i, 0]] = starts[n_leaves + i]
+        starts[merges[i, 1]] = starts[n_leaves + i] + sizes[merges[i, 0]]
+
+
+def leaves_below(merges: NDArray[np.int64], n_leaves: int, node: int) -> NDArray[np.bool_]:
     """Whether each leaf belongs to the node."""
     below = np.zeros(max(n_leaves, node + 1), np.bool_)
     below[node] = True
+    _mark_below(merges, n_leaves, node, below)
+    return below[:n_leaves]
+
+
+@kernel
+def _mark_below(merges, n_leaves, node, below):
     for i in range(node - n_leaves, -1, -1):
         if below[n_leaves + i]:
             below[merges[i, 0]] = True
             below[merges[i, 1]] = True
-    return below[:n_leaves]
 
 
-@allocating_kernel
-def common_labels(merges, labels):
+def common_labels(merges: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.int64]:
     """For every node the label that all of its leaves share, −1 if there is none."""
-    n = labels.size
-    common = np.empty(n + merges.shape[0], np.int64)
-    common[:n] = labels
+    common = np.concatenate([labels, np.empty(merges.shape[0], np.int64)])
+    _share_labels(merges, labels.size, common)
+    return common
+
+
+@kernel
+def _share_labels(merges, n_leaves, common):
     for i in range(merges.shape[0]):
         a, b = common[merges[i, 0]], common[merges[i, 1]]
-        common[n + i] = a if a == b else -1
-    return common
+        common[n_leaves + i] = a if a == b else -1

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from fastrbhc._engine.jit import allocating_kernel, kernel
+from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.traversal import labels_by_appearance
 from fastrbhc._validation import check_count, check_number, check_share
 from fastrbhc.bhc.likelihoods.rising import log_rising
 from fastrbhc.tree.dendrogram import Dendrogram
@@ -225,21 +226,18 @@ def _recur(merges, heights, log_leaves, log_alpha, hypotheses, trees, gammas, we
         gammas[i] = log_sum(log_alpha + math.lgamma(weight), gamma)
 
 
-@allocating_kernel
-def _labels_from_the_root(merges, likely, n_leaves):
+def _labels_from_the_root(
+    merges: NDArray[np.int64], likely: NDArray[np.bool_], n_leaves: int
+) -> NDArray[np.int64]:
     """Labels by first appearance, a cluster being a likely node with none above it, or a leaf."""
-    m = merges.shape[0]
-    cluster = np.arange(n_leaves + m)
-    for i in range(m - 1, -1, -1):
-        # A node that lies in a cluster hands that on; one that does not is one if it is likely.
-        if cluster[n_leaves + i] != n_leaves + i or likely[i]:
-            cluster[merges[i, 0]] = cluster[merges[i, 1]] = cluster[n_leaves + i]
-    number = np.full(n_leaves + m, -1)
-    labels = np.empty(n_leaves, np.int64)
-    used = 0
-    for leaf in range(n_leaves):
-        if number[cluster[leaf]] < 0:
-            number[cluster[leaf]] = used
-            used += 1
-        labels[leaf] = number[cluster[leaf]]
-    return labels
+    clusters = np.arange(n_leaves + merges.shape[0])
+    _descend(merges, likely, n_leaves, clusters)
+    return labels_by_appearance(clusters[:n_leaves], clusters.size)
+
+
+@kernel
+def _descend(merges, likely, n_leaves, clusters):
+    """A node that lies in a cluster hands that on; one that does not is one if it is likely."""
+    for i in range(merges.shape[0] - 1, -1, -1):
+        if clusters[n_leaves + i] != n_leaves + i or likely[i]:
+            clusters[merges[i, 0]] = clusters[merges[i, 1]] = clusters[n_leaves + i]

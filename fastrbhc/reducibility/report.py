@@ -17,7 +17,6 @@ from scipy.special import betaincinv
 
 from fastrbhc._engine.traversal import merged_sums
 from fastrbhc._optional import require
-from fastrbhc.plotting import html as _html
 
 if TYPE_CHECKING:
     from fastrbhc.reducibility.audit import Tally
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
 # How sure the interval of a sample is.
 _CONFIDENCE = 0.95
-# Up to so many violations a merge, pictures count them on a linear axis.
-_FEW = 10
 
 
 class Worst(NamedTuple):
@@ -112,7 +109,7 @@ class ReducibilityReport:
 
     @property
     def rate(self) -> float:
-        """Violations a triple."""
+        """Violations per triple."""
         return self.violations / self.triples if self.triples else 0.0
 
     @property
@@ -136,7 +133,7 @@ class ReducibilityReport:
             "proof": "none had to be looked at: the family is proven reducible",
         }
         lower, upper = self.interval
-        rate = f"{self.rate:.3g} a triple"
+        rate = f"{self.rate:.3g} per triple"
         if self.method == "sample":
             rate += f" (95 % interval {lower:.3g} to {upper:.3g})"
         worst = "none"
@@ -170,8 +167,10 @@ class ReducibilityReport:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        picture = _html.picture(self.plot, (6.0, 3.2)) if self.violations else ""
-        return _html.table("Reducibility", self._lines()) + picture
+        from fastrbhc.plotting import html
+
+        picture = html.picture(self.plot, (6.0, 3.2)) if self.violations else ""
+        return html.table("Reducibility", self._lines()) + picture
 
     def to_pandas(self) -> Any:
         """Where in the tree the violations are, as a DataFrame.
@@ -207,43 +206,9 @@ class ReducibilityReport:
         -------
         matplotlib.axes.Axes
         """
-        require("matplotlib", "drawing an audit")
-        from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
+        from fastrbhc.plotting.audit import draw_audit
 
-        from fastrbhc.plotting._style import axes, tick, tidy
-
-        ax = axes(ax, (7.0, 4.0))
-        some = np.flatnonzero(self.counts)
-        some = some[np.argsort(self.deficits[some])]  # the largest deficits on top
-        points = ax.scatter(
-            self.heights[some], self.counts[some], s=18, c=100.0 * self.deficits[some],
-            cmap="viridis_r", linewidths=0,
-        )  # fmt: skip
-        positive = self.heights[self.heights > 0.0]
-        if positive.size:
-            ax.set_xscale("log")
-            ax.set_xlim(positive.min() / 1.2, positive.max() * 1.2)
-        most = int(self.counts.max(initial=0))
-        if some.size:
-            ax.figure.colorbar(points, ax=ax, label="largest deficit of d, %")
-        if most > _FEW:
-            ax.set_yscale("log")
-            ax.set_ylim(0.7, 1.5 * most)
-        else:
-            ax.set_ylim(0.0, 1.15 * max(most, 1))
-            ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-        for axis in (ax.xaxis, ax.yaxis):
-            axis.set_major_formatter(FuncFormatter(tick))
-            axis.set_minor_formatter(NullFormatter())
-        tidy(ax, "top", "right")
-        ax.set_xlabel("height of the merge")
-        ax.set_ylabel("clusters that violate reducibility")
-        ax.set_title(
-            f"{self.violations:,} violations in {self.triples:,} triples, "
-            f"{self.consequential:,} consequential",
-            fontsize="medium",
-        )
-        return ax
+        return draw_audit(self, ax)
 
 
 def report_of(
@@ -317,39 +282,6 @@ def report_of(
         counts=counts,
         deficits=deficits,
     )
-
-
-def first_departure(tree: Dendrogram, other: Dendrogram, seed: int = 0) -> int | None:
-    """The first merge of a tree whose cluster another tree over the same rows does not have.
-
-    Clusters are compared by sums of random 64-bit numbers, one a row: two that differ agree by
-    chance once in 2⁶⁴ times.
-
-    Parameters
-    ----------
-    tree, other : Dendrogram
-        Two trees over the same rows.
-    seed : int, default=0
-        Of the random numbers.
-
-    Returns
-    -------
-    int or None
-        A row of ``tree.merges``; None if the other tree has all of its clusters.
-
-    Examples
-    --------
-    >>> import fastrbhc
-    >>> from fastrbhc.reducibility import first_departure
-    >>> tree = fastrbhc.linkage([[0.0], [1.0], [5.0]], "ward")
-    >>> other = fastrbhc.linkage([[0.0], [4.0], [5.0]], "ward")
-    >>> first_departure(tree, tree), first_departure(tree, other)
-    (None, 0)
-    """
-    numbers = np.random.default_rng(seed).integers(0, 2**64, tree.n_leaves, dtype=np.uint64)
-    sums, others = (merged_sums(one.merges, numbers) for one in (tree, other))
-    missing = ~np.isin(sums, others)
-    return int(np.argmax(missing)) if missing.any() else None
 
 
 def _decades(heights: NDArray[np.float64]) -> NDArray[np.float64]:

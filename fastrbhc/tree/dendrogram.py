@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from fastrbhc._engine.math.radix_sort import stable_order
 from fastrbhc._engine.traversal import (
@@ -21,15 +18,13 @@ from fastrbhc._engine.traversal import (
     subtree_maxima,
 )
 from fastrbhc._validation import check_count, check_node, check_threshold
-from fastrbhc.families import Family
-from fastrbhc.plotting import html as _html
 from fastrbhc.reducibility.report import ReducibilityReport
-from fastrbhc.tree import exports
+from fastrbhc.tree._views import Views
 from fastrbhc.tree.path import ClusteringPath, path_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Dendrogram:
+class Dendrogram(Views):
     """A binary tree over the rows of a data set, or a forest where merging stopped at λ.
 
     Merges are listed by *level*: the level of a merge is the largest height in the subtree that
@@ -217,243 +212,6 @@ class Dendrogram:
     def _path(self) -> ClusteringPath:
         return path_of(self)
 
-    def summary(
-        self,
-        X: ArrayLike | None = None,
-        *,
-        threshold: float | None = None,
-        n_clusters: int | None = None,
-        family: str | Family = "gaussian",
-    ) -> Any:
-        """The clusters of a cut: size, weight, cost and, given the rows, mean parameters.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_leaves, d), optional
-            The rows that the tree is of.
-        threshold, n_clusters : float or int, optional
-            Where to cut; by default the trees as they are.
-        family : str or record, default="gaussian"
-            Whose mean parameters; those of the multinomial are proportions.
-
-        Returns
-        -------
-        pandas.DataFrame
-            The columns are described in `fastrbhc.summaries.summary_of_clusters`.
-
-        Examples
-        --------
-        >>> import fastrbhc
-        >>> tree = fastrbhc.linkage([[0.0], [1.0], [5.0], [7.0]], "ward")
-        >>> tree.summary(n_clusters=2)["cost"].tolist()
-        [0.25, 1.0]
-        """
-        from fastrbhc.tree.summaries import summary_of_cut
-
-        return summary_of_cut(self, X, threshold=threshold, n_clusters=n_clusters, family=family)
-
-    def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw the highest merges, coloured at a threshold or number of clusters.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; by default a new figure.
-        **options
-            ``threshold``, ``n_clusters``, ``labels``, ``max_leaves``, ``names``, ``scale`` and
-            ``raw_heights`` of `fastrbhc.plotting.plot_dendrogram`.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Examples
-        --------
-        >>> import fastrbhc
-        >>> tree = fastrbhc.linkage([[0.0], [1.0], [5.0], [7.0]], "ward")
-        >>> ax = tree.plot(threshold=2.0)
-        >>> [text.get_text() for text in ax.get_xticklabels()]
-        ['0', '1', '2', '3']
-        """
-        from fastrbhc.plotting import plot_dendrogram
-
-        return plot_dendrogram(self, ax, **options)
-
-    def plot_heights(self, ax: Any = None, **options: Any) -> Any:
-        """Draw merge heights against the number of clusters, to choose one.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; by default a new figure.
-        **options
-            ``threshold``, ``n_clusters``, ``max_clusters`` and ``scale`` of
-            `fastrbhc.plotting.plot_heights`.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Examples
-        --------
-        >>> import fastrbhc
-        >>> tree = fastrbhc.linkage([[0.0], [1.0], [5.0], [7.0]], "ward")
-        >>> tree.plot_heights(n_clusters=2).get_title(loc="left")
-        '2 clusters for 1 < λ ≤ 15.12'
-        """
-        from fastrbhc.plotting import plot_heights
-
-        return plot_heights(self, ax, **options)
-
-    def explore(self, X: ArrayLike, **options: Any) -> Any:
-        """Move λ in a notebook, and see the clusters change.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_leaves, d)
-            The rows that the tree is of.
-        **options
-            ``family``, ``max_clusters`` and ``max_points`` of `fastrbhc.widgets.explore`.
-
-        Returns
-        -------
-        ipywidgets.VBox
-
-        See Also
-        --------
-        fastrbhc.widgets.explore
-        """
-        from fastrbhc.plotting.widgets import explore
-
-        return explore(self, X, **options)
-
-    def to_numpy(self) -> NDArray[np.float64]:
-        """The merges as one array: two nodes, height, weight.
-
-        Examples
-        --------
-        >>> import fastrbhc
-        >>> fastrbhc.linkage([[0.0], [1.0]], "ward").to_numpy().tolist()
-        [[0.0, 1.0, 0.25, 2.0]]
-        """
-        return np.column_stack([self.merges, self.heights, self.weights])
-
-    def to_scipy(self) -> NDArray[np.float64]:
-        """A linkage matrix for ``scipy.cluster.hierarchy``, valid whatever the tree.
-
-        SciPy wants one tree whose heights never decrease. Where this tree has inversions, each
-        merge is given its level, the height of its highest part; where it is a forest, its trees
-        are joined at the threshold. A warning tells how many merges that concerns. The fourth
-        column counts rows, without weights.
-
-        Returns
-        -------
-        Z : ndarray of shape (n_leaves - 1, 4), float64
-
-        Examples
-        --------
-        >>> import fastrbhc
-        >>> from scipy.cluster.hierarchy import fcluster
-        >>> tree = fastrbhc.linkage([[0.0], [1.0], [5.0], [7.0]], "ward")
-        >>> fcluster(tree.to_scipy(), 2, "maxclust").tolist()
-        [1, 1, 2, 2]
-        """
-        changes = []
-        levels = self.levels
-        raised = int(np.count_nonzero(levels > self.heights))
-        if raised:
-            changes.append(
-                f"raised {raised} of {len(levels)} merges to the height of an earlier one "
-                "(inversions; tree.heights has the raw values)"
-            )
-        merges = self.merges
-        if self.n_trees > 1:
-            changes.append(f"joined {self.n_trees} trees at the threshold {self.threshold:g}")
-            merges = np.concatenate([merges, self._joins()])
-            levels = np.append(levels, np.full(self.n_trees - 1, self.threshold))
-        if changes:
-            warnings.warn(f"to_scipy {' and '.join(changes)}", UserWarning, stacklevel=2)
-        counts = merged_sums(merges, np.ones(self.n_leaves))
-        return np.column_stack([merges, levels, counts])
-
-    def to_pandas(self) -> Any:
-        """The merges as a DataFrame; `fastrbhc.exports.to_pandas` tells the columns.
-
-        Returns
-        -------
-        pandas.DataFrame
-
-        Examples
-        --------
-        >>> import fastrbhc
-        >>> tree = fastrbhc.linkage([[0.0], [1.0], [5.0]], "ward")
-        >>> tree.to_pandas()["size"].tolist()
-        [2, 3]
-        """
-        return exports.to_pandas(self)
-
-    def to_networkx(self, names: Sequence[Any] | None = None) -> Any:
-        """A directed graph from root to leaves; more in `fastrbhc.exports.to_networkx`.
-
-        Parameters
-        ----------
-        names : sequence of length n_leaves, optional
-            Names of the rows.
-
-        Returns
-        -------
-        networkx.DiGraph
-
-        Examples
-        --------
-        >>> import fastrbhc
-        >>> tree = fastrbhc.linkage([[0.0], [1.0], [5.0]], "ward")
-        >>> sorted(tree.to_networkx().successors(4))
-        [2, 3]
-        """
-        return exports.to_networkx(self, names)
-
-    def to_newick(self, names: Sequence[Any] | None = None) -> str:
-        """The tree in the Newick format; more in `fastrbhc.exports.to_newick`.
-
-        Parameters
-        ----------
-        names : sequence of length n_leaves, optional
-            Names of the rows; by default their numbers.
-
-        Returns
-        -------
-        str
-            One tree a line.
-
-        Examples
-        --------
-        >>> import fastrbhc
-        >>> fastrbhc.linkage([[0.0], [1.0], [5.0]], "ward").to_newick()
-        '(2:6.75,(0:0.25,1:0.25):6.5);'
-        """
-        return exports.to_newick(self, names)
-
-    def to_json(self, names: Sequence[Any] | None = None) -> str:
-        """The tree as JSON; `fastrbhc.exports.to_json` describes the format.
-
-        Parameters
-        ----------
-        names : sequence of length n_leaves, optional
-            Names of the rows, to be written along.
-
-        Returns
-        -------
-        str
-
-        Examples
-        --------
-        >>> import fastrbhc
-        >>> fastrbhc.linkage([[0.0], [1.0]], "ward").to_json()[:33]
-        '{"format": "fastrbhc.dendrogram",'
-        """
-        return exports.to_json(self, names)
-
     @staticmethod
     def from_json(text: str | bytes) -> Dendrogram:
         """Read a tree that `to_json` has written.
@@ -474,35 +232,9 @@ class Dendrogram:
         >>> fastrbhc.Dendrogram.from_json(tree.to_json())
         <Dendrogram: 2 leaves, 1 merges, heights up to 0.25>
         """
+        from fastrbhc.tree import exports
+
         return exports.from_json(text)
-
-    def _joins(self) -> NDArray[np.int64]:
-        """Merges that would make the forest one tree, root after root."""
-        n, m = self.n_leaves, len(self.merges)
-        is_root = np.ones(n + m, bool)
-        is_root[self.merges] = False
-        roots = np.flatnonzero(is_root)
-        joins = np.empty((roots.size - 1, 2), np.int64)
-        joins[:, 0] = roots[1:]
-        joins[0, 1] = roots[0]
-        joins[1:, 1] = n + m + np.arange(roots.size - 2)
-        return np.sort(joins, axis=1)
-
-    def __repr__(self) -> str:
-        shape = f"{self.n_leaves} leaves, {len(self.merges)} merges"
-        if self.n_trees > 1:
-            shape += f", {self.n_trees} trees below {self.threshold:g}"
-        highest = f", heights up to {self.heights.max():.6g}" if len(self.heights) else ""
-        return f"<Dendrogram: {shape}{highest}>"
-
-    def _repr_html_(self) -> str:
-        lines = [("leaves", f"{self.n_leaves:,}"), ("merges", f"{len(self.merges):,}")]
-        if self.n_trees > 1:
-            lines.append(("trees", f"{self.n_trees:,} below λ = {self.threshold:.6g}"))
-        if len(self.heights):
-            lines.append(("heights", f"{self.heights.min():.6g} to {self.heights.max():.6g}"))
-        lines.append(("inversions", f"{self.n_inversions:,}"))
-        return _html.table("Dendrogram", lines) + _html.picture(self.plot, (6.5, 3.2))
 
 
 def dendrogram_of_merges(

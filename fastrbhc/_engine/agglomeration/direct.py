@@ -1,9 +1,9 @@
 """The greedy algorithm by the book, for few points: one kernel, no index, no threads.
 
-Every cluster knows the nearest of the clusters older than itself, as in `greedy`. The smallest of these
-links is found by looking at all of them. If its neighbour has been merged away, it was a lower bound,
-and is looked up again; else the two are merged, and the union looks at all others. Unions go to new
-slots after all others, so that the older clusters are those in the slots before.
+Every cluster knows the nearest of the clusters older than itself, as in `greedy`. The smallest of
+these links is found by looking at all of them. If its neighbour has been merged away, it was a
+lower bound, and is looked up again; else the two are merged, and the union looks at all others.
+Unions go to new slots after all others, so that the older clusters are those in the slots before.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from fastrbhc._engine.simd import lowest_set_bit
 # Up to so many points are merged this way: then all of them fit into the memory that is kept.
 MOST_POINTS = 200
 
-# States that were used and given back, at most one per geometry and number of columns: to make a new
-# one takes longer than a tree of 50 points.
+# States that were used and given back, at most one per geometry and number of columns: to make a
+# new one takes longer than a tree of 50 points.
 _KEPT: dict[Any, Direct] = {}
 _MOST_KEPT = 16
 
@@ -49,7 +49,7 @@ class Direct:
 def direct(geometry: Any, points: Observations, threshold: float) -> Merges:
     """Merge the globally nearest pair of points until none is nearer than the threshold."""
     n, n_features = points.means.shape
-    key = _identity(geometry), n_features
+    key = _with_types(geometry), n_features
     # Taken out while it is in use: another thread makes its own.
     state = _KEPT.pop(key, None) or _new_state(geometry, n_features)
     clusters, log = state.clusters, state.log
@@ -69,9 +69,9 @@ def direct(geometry: Any, points: Observations, threshold: float) -> Merges:
     return merges
 
 
-def _identity(value: Any) -> Any:
-    """A key for a record and what it holds: tuples of other types with its numbers equal it."""
-    return (type(value), *map(_identity, value)) if isinstance(value, tuple) else value
+def _with_types(value: Any) -> Any:
+    """A tuple with its class: tuples of two classes are equal if their entries are."""
+    return (type(value), *map(_with_types, value)) if isinstance(value, tuple) else value
 
 
 def _new_state(geometry: Any, n_features: int) -> Direct:

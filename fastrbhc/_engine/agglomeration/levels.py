@@ -45,7 +45,7 @@ from fastrbhc._engine.agglomeration.merge_log import (
 from fastrbhc._engine.agglomeration.space import Space
 from fastrbhc._engine.clusters.record import Clusters
 from fastrbhc._engine.geometry.contract import merge
-from fastrbhc._engine.jit import allocating_kernel, kernel
+from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.math.radix_sort import stable_order
 from fastrbhc._engine.neighbors.contract import (
     UNKNOWN,
@@ -157,7 +157,7 @@ def levels(
     state = _initial_state(space, threshold, log, threads)
     _merge_by_levels(state, space.index, threads, report)
     del state  # memory: neighbours are not needed any more
-    return _by_level(finished(log), n)
+    return by_level(finished(log), n)
 
 
 def _initial_state(space: Space, threshold: float, log: MergeLog, threads: Threads) -> Levels:
@@ -432,7 +432,7 @@ def _merge_pairs(merging, first, last, scratch):
         touch(merging.index, i, j)
 
 
-def _by_level(merges: Merges, n: int) -> Merges:
+def by_level(merges: Merges, n: int) -> Merges:
     """The merges as if made in the order of their heights, which d being reducible allows.
 
     So the order tells nothing of slots or rounds. Where several merges are equally high, those
@@ -450,14 +450,20 @@ def _by_level(merges: Merges, n: int) -> Merges:
     return Merges(in_order(children, order, n), heights[order])
 
 
-@allocating_kernel
-def _depths_and_ranks(children, n):
+def _depths_and_ranks(
+    children: NDArray[np.int64], n: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Of each merge how many are below it on the longest path, and its smaller rank.
 
     A leaf is named by its rank, and no two merges have the same smaller rank.
     """
-    depths, smaller = np.zeros(children.shape[0], np.int64), np.empty(children.shape[0], np.int64)
-    unions = np.empty(children.shape[0], np.int64)
+    depths, smaller, unions = np.zeros((3, children.shape[0]), np.int64)
+    _find_depths_and_ranks(children, n, depths, smaller, unions)
+    return depths, smaller
+
+
+@kernel
+def _find_depths_and_ranks(children, n, depths, smaller, unions):
     for i in range(children.shape[0]):
         a, b = children[i, 0] - n, children[i, 1] - n
         rank_a = unions[a] if a >= 0 else a + n
@@ -467,7 +473,6 @@ def _depths_and_ranks(children, n):
             depths[i] = max(depths[i], depths[a] + 1)
         if b >= 0:
             depths[i] = max(depths[i], depths[b] + 1)
-    return depths, smaller
 
 
 def _relocate(rounds: Rounds, slots: NDArray[np.int64], places: NDArray[np.int64]) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.build import clusters_of_points, nearest_clusters
 from fastrbhc._engine.clusters.observations import Observations, order_by_value, take
-from fastrbhc._engine.jit import allocating_kernel
+from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.traversal import renumbered
 
 
@@ -73,7 +73,9 @@ def with_repeated_rows(
         nodes = np.empty(n, np.int64)
         nodes[point_of_row] = np.arange(n)
     else:
-        nodes = _rows_by_point(point_of_row, n_points)
+        nodes = np.empty(n, np.int64)
+        starts = np.r_[0, np.bincount(point_of_row, minlength=n_points).cumsum()]
+        _sort_by_point(point_of_row, starts, nodes)
     owners = point_of_row[nodes]
     joined: list[NDArray[np.int64]] = []
     next_node = n
@@ -96,17 +98,10 @@ def with_repeated_rows(
     )
 
 
-@allocating_kernel
-def _rows_by_point(point_of_row, n_points):
+@kernel
+def _sort_by_point(point_of_row, starts, rows):
     """The rows of the first point, then those of the second, and so on, each in their order."""
-    starts = np.zeros(n_points + 1, np.int64)
-    for row in range(point_of_row.size):
-        starts[point_of_row[row] + 1] += 1
-    for point in range(n_points):
-        starts[point + 1] += starts[point]
-    rows = np.empty(point_of_row.size, np.int64)
     for row in range(point_of_row.size):
         point = point_of_row[row]
         rows[starts[point]] = row
         starts[point] += 1
-    return rows

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.observations import Observations, column_ranges
 from fastrbhc._engine.geometry.contract import storage
-from fastrbhc._engine.jit import allocating_kernel, kernel
+from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.math.double_double import add, two_product, two_sum
 
 # Points come in no order: so many of them tell the axes as well as all.
@@ -61,11 +61,19 @@ def _axes(means: NDArray[np.float64], middle: NDArray[np.float64], width: float)
     return np.ascontiguousarray(axes[:, np.argsort(-covariance.diagonal(), kind="stable")])
 
 
-@allocating_kernel
-def _covariance(means, middle, width):
+def _covariance(
+    means: NDArray[np.float64], middle: NDArray[np.float64], width: float
+) -> NDArray[np.float64]:
     """Covariance in units of the width, which keeps squares from overflowing."""
     n, d = means.shape
-    total, row, average = np.zeros((d, d)), np.empty(d), np.zeros(d)
+    total = np.zeros((d, d))
+    _add_products(means, middle, width, np.zeros(d), np.empty(d), total)
+    return total / n
+
+
+@kernel
+def _add_products(means, middle, width, average, row, total):
+    n, d = means.shape
     for i in range(n):
         for k in range(d):
             average[k] += (means[i, k] - middle[k]) / width / n
@@ -75,7 +83,6 @@ def _covariance(means, middle, width):
         for k in range(d):
             for m in range(d):
                 total[k, m] += row[k] * row[m]
-    return total / n
 
 
 @kernel
@@ -115,11 +122,16 @@ def _rotate(matrix, axes, m, k, cosine, sine):
         matrix[k, column] = sine * left + cosine * right
 
 
-@allocating_kernel
-def _defects(axes):
+def _defects(axes: NDArray[np.float64]) -> NDArray[np.float64]:
     """What to add to the axes Q to make them orthogonal: −½ Q(QᵀQ − I), from exact products."""
+    defects = np.zeros_like(axes)
+    _find_defects(axes, np.empty_like(axes), defects)
+    return defects
+
+
+@kernel
+def _find_defects(axes, excess, defects):
     d = axes.shape[0]
-    excess = np.empty((d, d))
     for k in range(d):
         for m in range(d):
             total, rest = (-1.0 if k == m else 0.0), 0.0
@@ -127,12 +139,10 @@ def _defects(axes):
                 product, error = two_product(axes[row, k], axes[row, m])
                 total, rest = add(total, rest, product, error)
             excess[k, m] = total + rest
-    defects = np.zeros((d, d))
     for row in range(d):
         for k in range(d):
             for m in range(d):
                 defects[row, m] -= 0.5 * axes[row, k] * excess[k, m]
-    return defects
 
 
 @kernel

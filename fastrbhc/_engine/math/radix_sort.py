@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._engine.jit import allocating_kernel, kernel
+from fastrbhc._engine.jit import kernel
 
 # Bits of a digit: 2048 counters fit into the first cache.
 _DIGIT = 11
@@ -44,9 +44,9 @@ def _by_digits(
     """The numbers sorted by their digits from the lowest bit on, and where they were."""
     values, order = bits, np.arange(bits.size, dtype=np.int32)
     spares = [np.empty_like(values) for _ in range(2)]
-    spare_order = np.empty_like(order)
+    spare_order, starts = np.empty_like(order), np.empty((1 << _DIGIT) + 1, np.int64)
     for turn, shift in enumerate(range(lowest, 64, _DIGIT)):
-        _by_digit(values, order, np.uint64(shift), spares[turn % 2], spare_order)
+        _by_digit(values, order, np.uint64(shift), spares[turn % 2], spare_order, starts)
         values, order, spare_order = spares[turn % 2], spare_order, order
     return values, order
 
@@ -69,11 +69,12 @@ def _sort_runs(values, order):
     return True
 
 
-@allocating_kernel
-def _by_digit(values, order, shift, sorted_values, sorted_order):
+@kernel
+def _by_digit(values, order, shift, sorted_values, sorted_order, starts):
     """One pass: the values by one digit, those with the same digit as they came."""
     mask = np.uint64((1 << _DIGIT) - 1)
-    starts = np.zeros((1 << _DIGIT) + 1, np.int64)
+    for digit in range(starts.size):
+        starts[digit] = 0
     for i in range(values.size):
         starts[np.int64((values[i] >> shift) & mask) + 1] += 1
     for digit in range(1 << _DIGIT):
