@@ -10,7 +10,6 @@ from llvmlite import ir
 from numba import types
 
 from fastrbhc._engine.jit import FUSED, compiled_as, instruction
-from fastrbhc._engine.simd import LANES
 
 # What quick_log may be off by.
 LOG_OFF = 2e-9
@@ -65,8 +64,6 @@ def quick_log(x: float) -> float:
 
 # The same for eight numbers at a time, as `simd` has them.
 
-_WORDS = ir.VectorType(ir.IntType(64), LANES)
-
 
 def _exponents(values: Any) -> Any:
     """The exponents e of x = 2ᵉ·m as above, and 4503599627371519 more, in kernels."""
@@ -80,11 +77,12 @@ def _mantissas(values: Any) -> Any:
 
 def _rounded_bits(builder: Any, values: Any) -> tuple[Any, Any, Any]:
     """The bits of numbers, the same rounded as above, and what repeats a constant."""
+    words = ir.VectorType(ir.IntType(64), values.type.count)
 
     def repeated(bits: int) -> Any:
-        return ir.Constant(_WORDS, [bits] * LANES)
+        return ir.Constant(words, [bits] * words.count)
 
-    bits = builder.bitcast(values, _WORDS)
+    bits = builder.bitcast(values, words)
     return bits, builder.add(bits, repeated(0x0008000000000000)), repeated
 
 
