@@ -22,14 +22,7 @@ from fastrbhc._engine.geometry.contract import (
 from fastrbhc._engine.geometry.projections import towards_bound
 from fastrbhc._engine.geometry.ward import box_distances
 from fastrbhc._engine.jit import fused_kernel, inlined_kernel, kernel
-from fastrbhc._engine.math.double_double import (
-    add,
-    divide,
-    multiply,
-    square,
-    two_sum,
-    weighted_mean,
-)
+from fastrbhc._engine.math import double_double as dd
 from fastrbhc._engine.math.fast_log import LOG_OFF, quick_log, quick_logs
 from fastrbhc._engine.simd import LANES, at_most, broadcast, larger, load, smaller, store
 from fastrbhc.families._entropy import log_excess
@@ -141,11 +134,11 @@ class DiagonalCovariance(NamedTuple):
 
     def add_row(geometry, clusters, i, weight, values, residuals, scratch):
         for k in range(values.size):
-            step, rest = add(
+            step, rest = dd.add(
                 values[k], residuals[k], -clusters.means[k, i], -clusters.residuals[k, i]
             )
-            part, error = multiply(weight, *square(step, rest))
-            _add_variance(clusters, i, k, *divide(part, error, clusters.weights[i]))
+            part, error = dd.multiply(weight, *dd.square(step, rest))
+            _add_variance(clusters, i, k, *dd.divide(part, error, clusters.weights[i]))
 
     def dissimilarity(geometry, clusters, i, j, cutoff, scratch):
         d, scatter, smoothing = n_features(geometry, clusters), clusters.scatter, geometry.smoothing
@@ -187,16 +180,16 @@ class DiagonalCovariance(NamedTuple):
     def merge(geometry, clusters, i, j, scratch):
         d, scatter = n_features(geometry, clusters), clusters.scatter
         w0, w1 = clusters.weights[i], clusters.weights[j]
-        weight, weight_error = two_sum(w0, w1)
+        weight, weight_error = dd.two_sum(w0, w1)
         for k in range(d):
             means, residuals = clusters.means[k], clusters.residuals[k]
-            step, rest = add(means[j], residuals[j], -means[i], -residuals[i])
+            step, rest = dd.add(means[j], residuals[j], -means[i], -residuals[i])
             # (n₀n₁/n²)δ², in the same order of operations whichever slot is the first.
-            part, error = multiply(max(w0, w1), *square(step, rest))
-            part, error = multiply(min(w0, w1), *divide(part, error, weight))
-            part, error = divide(part, error, weight)
+            part, error = dd.multiply(max(w0, w1), *dd.square(step, rest))
+            part, error = dd.multiply(min(w0, w1), *dd.divide(part, error, weight))
+            part, error = dd.divide(part, error, weight)
             error -= 2.0 * part * (weight_error / weight)
-            scatter[i, k], scatter[i, d + k] = weighted_mean(
+            scatter[i, k], scatter[i, d + k] = dd.weighted_mean(
                 w0, scatter[i, k], scatter[i, d + k], w1, scatter[j, k], scatter[j, d + k]
             )
             _add_variance(clusters, i, k, part, error)
@@ -224,14 +217,11 @@ class DiagonalCovariance(NamedTuple):
 
     def leaf_values(geometry, clusters, i, start, cutoff, scratch):
         d, cached, features = n_features(geometry, clusters), clusters.cached, clusters.cached.T
-        means, residuals, per_smoothing = (
-            clusters.means,
-            clusters.residuals,
-            1.0 / geometry.smoothing,
-        )
+        means, residuals = clusters.means, clusters.residuals
         w0, w1 = clusters.weights[i], load(clusters.weights, (start,))
         share0, share1 = w0 / (w0 + w1), w1 / (w0 + w1)
         distance, volume, logs = broadcast(0.0), broadcast(1.0), broadcast(0.0)
+        per_smoothing = 1.0 / geometry.smoothing
         for k in range(d):
             leading = load(means, (k, start)) - means[k, i]
             step = leading + (load(residuals, (k, start)) - residuals[k, i])
@@ -250,13 +240,10 @@ class DiagonalCovariance(NamedTuple):
         return values_of_near(geometry, clusters, i, start, cutoff, near, scratch)
 
     def box_bounds(geometry, clusters, i, boxes, group, cutoff, scratch):
-        d, cached, per_smoothing = (
-            n_features(geometry, clusters),
-            clusters.cached,
-            1.0 / geometry.smoothing,
-        )
+        d, cached = n_features(geometry, clusters), clusters.cached
         w0, w1 = clusters.weights[i], load(boxes, (group, 2 * d, 0))
         share0, share1 = w0 / (w0 + w1), w1 / (w0 + w1)  # NaN if the box is empty
+        per_smoothing = 1.0 / geometry.smoothing
         distance = box_distances(clusters, i, boxes, group, d) * per_smoothing
         largest = share0 * cached[i, d + 1] + share1 * load(boxes, (group, 4 * d + 2, 0))
         bounds = _by_distance(w0 + w1, share0 * share1 * distance, largest)
@@ -307,7 +294,7 @@ class DiagonalCovariance(NamedTuple):
 def _add_variance(clusters, i, k, high, low):
     """Add a double-double to the variance of slot i in column k."""
     scatter, rest = clusters.scatter, clusters.means.shape[0] + k
-    scatter[i, k], scatter[i, rest] = add(scatter[i, k], scatter[i, rest], high, low)
+    scatter[i, k], scatter[i, rest] = dd.add(scatter[i, k], scatter[i, rest], high, low)
 
 
 @inlined_kernel
