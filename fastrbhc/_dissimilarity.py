@@ -9,9 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.scratch import new_scratch
-from fastrbhc._engine.geometry.contract import curvature
+from fastrbhc._engine.geometry.contract import curvature, put_covariances
 from fastrbhc._engine.jit import compiling_for, kernel
-from fastrbhc._validation import check_covariance, check_groups, check_rows
+from fastrbhc._validation import (
+    check_covariance,
+    check_groups,
+    check_rows,
+    check_variances,
+)
 from fastrbhc.families import Family, as_family
 
 
@@ -69,8 +74,9 @@ def taylor_dissimilarity(
         μ, as a row of the data: what rows are on the average, such as the rates of the Poisson
         family; for multinomial counts only the proportions matter. Where clusters have a
         covariance, as in the Gaussian family, the pair of the mean, of shape (d,), and the
-        covariance, of shape (d, d), without the smoothing. By default that of all
-        rows of X0 and X1 together.
+        covariance, of shape (d, d), without the smoothing. Where they have variances alone, the
+        pair of the mean and the variances, both of shape (d,). By default that of all rows of X0
+        and X1 together.
 
     Returns
     -------
@@ -108,14 +114,15 @@ def taylor_dissimilarity(
     rows0, rows1 = check_groups(X0, X1, family)
     n_features = rows0.shape[1]
     geometry = family.geometry(n_features)
-    has_covariance = geometry.storage(n_features).scatter > 0
-    centre, covariance = _centre(rows0, rows1, family, mean, has_covariance)
+    if not hasattr(geometry, "curvature"):
+        raise TypeError(f"the family {family.name!r} does not define its second derivative")
+    centre, covariance = _centre(rows0, rows1, family, mean)
     labels = np.repeat([0, 1, 2], [len(rows0), len(rows1), len(centre)])
     with compiling_for(family), np.errstate(all="ignore"):
         rows = family.observe(np.concatenate([rows0, rows1, centre]))
         clusters = statistics.clusters_of_groups(geometry, rows, labels, 3)
         if covariance is not None:
-            statistics.put_covariances(clusters, np.array([2]), covariance[None])
+            put_covariances(geometry, clusters, np.array([2]), covariance[None])
         value = float(taylor_value(geometry, clusters, 0, 1, 2, new_scratch(geometry, n_features)))
     if not np.isfinite(value):
         raise ValueError(
@@ -130,24 +137,23 @@ def _centre(
     rows1: NDArray[np.float64],
     family: Family,
     mean: Any,
-    has_covariance: bool,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
     """Rows whose mean is μ, and the covariance there if it is not theirs."""
     if mean is None:
         return np.concatenate([rows0, rows1]), None
     covariance = None
-    if has_covariance:
+    if family.covariance != "none":
         if not (isinstance(mean, (tuple, list)) and len(mean) == 2):
-            raise TypeError(
-                f"for the family {family.name!r} mean has to be a pair (mean, covariance)"
-            )
+            what = "covariance" if family.covariance == "full" else "variances"
+            raise TypeError(f"for the family {family.name!r} mean has to be a pair (mean, {what})")
         mean, covariance = mean
     row = np.asarray(mean, dtype=np.float64)
     n_features = rows0.shape[1]
     if row.shape != (n_features,):
         raise ValueError(f"mean has shape {row.shape}, expected ({n_features},)")
     if covariance is not None:
-        covariance = check_covariance(covariance, n_features)
+        check = check_covariance if family.covariance == "full" else check_variances
+        covariance = check(covariance, n_features)
     return check_rows(row[None], family, min_rows=1, name="mean"), covariance
 
 

@@ -143,6 +143,13 @@ def check_values(
                 f"row {empty[0]}. The {kind} {family.name!r} needs a positive total in every "
                 "row: drop such rows."
             )
+    if domain.needs_nonzero_row:
+        zero = np.flatnonzero(~values.any(axis=1))
+        if zero.size:
+            raise ValueError(
+                f"Input {name} contains {zero.size} rows of zeros, the first being row {zero[0]}. "
+                f"The {kind} {family.name!r} needs a direction in every row: drop such rows."
+            )
     family.check_rows(values)
     return values
 
@@ -162,6 +169,16 @@ def check_covariance(given: ArrayLike, n_features: int) -> NDArray[np.float64]:
     if np.linalg.eigvalsh(covariance)[0] < -rounding:
         raise ValueError("the covariance is not positive: some direction has a negative variance")
     return covariance
+
+
+def check_variances(given: ArrayLike, n_features: int) -> NDArray[np.float64]:
+    """One variance per column as floats: finite, not negative."""
+    variances = np.asarray(given, dtype=np.float64)
+    if variances.shape != (n_features,):
+        raise ValueError(f"the variances have shape {variances.shape}, expected ({n_features},)")
+    if not (np.isfinite(variances).all() and (variances >= 0.0).all()):
+        raise ValueError("the variances have to be finite and not negative")
+    return variances
 
 
 def check_weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64] | None:

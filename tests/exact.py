@@ -20,12 +20,22 @@ def conjugate_of_rows(rows, weights, family):
         rows = [[value / total for value in row] for row, total in zip(rows, totals, strict=True)]
         if family.weight_by_total:
             weights = [w * total for w, total in zip(weights, totals, strict=True)]
+    if family.name == "von_mises_fisher":
+        rows = [[value / _length(row) for value in row] for row in rows]
     n = sum(weights)
     mean = [
         sum(w * row[k] for w, row in zip(weights, rows, strict=True)) / n for k in range(n_features)
     ]
     if family.name == "gaussian":
         return n * _shape(rows, weights, n, mean, smoothing)
+    if family.name == "diagonal_gaussian":
+        columns = [[[row[k]] for row in rows] for k in range(n_features)]
+        return n * sum(
+            _shape(column, weights, n, [t], smoothing)
+            for column, t in zip(columns, mean, strict=True)
+        )
+    if family.name == "von_mises_fisher":
+        return n * exactly(float(family.concentration)) * _length(mean)
     return n * sum(_PHI[family.name](t, family, smoothing, n_features) for t in mean)
 
 
@@ -39,6 +49,10 @@ def dissimilarity(X0, X1, family, weights0=None, weights1=None):
     f1 = conjugate_of_rows(X1, weights1, family)
     f01 = conjugate_of_rows(*both, family)
     return f0 + f1 - f01, max(abs(f0), abs(f1), abs(f01))
+
+
+def _length(row):
+    return mpmath.sqrt(sum(value * value for value in row))
 
 
 def _x_log_x(x):

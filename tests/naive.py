@@ -16,7 +16,7 @@ import numpy as np
 
 from fastrbhc.families import as_family
 
-TRANSLATION_INVARIANT = {"spherical_gaussian", "gaussian"}
+TRANSLATION_INVARIANT = {"spherical_gaussian", "gaussian", "diagonal_gaussian"}
 
 
 def _spherical_gaussian(rows, weights):
@@ -32,6 +32,19 @@ def _gaussian(rows, weights):
     phi = -0.5 * np.linalg.slogdet(covariance)[1]
     # A determinant is as uncertain as its matrix is ill-conditioned.
     return weights.sum(), phi, abs(phi) + np.linalg.cond(covariance)
+
+
+def _diagonal_gaussian(rows, weights):
+    mean = np.average(rows, axis=0, weights=weights)
+    variances = np.average((rows - mean) ** 2, axis=0, weights=weights) + 0.01
+    logs = np.log(variances) / 2.0
+    return weights.sum(), -logs.sum(), _size(logs) + logs.size
+
+
+def _von_mises_fisher(rows, weights):
+    directions = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    mean = np.average(directions, axis=0, weights=weights)
+    return weights.sum(), np.linalg.norm(mean), 1.0
 
 
 def _poisson(rows, weights):
@@ -78,6 +91,8 @@ def as_declared(family):
 FAMILIES = {
     "spherical_gaussian": _spherical_gaussian,
     "gaussian": _gaussian,
+    "diagonal_gaussian": _diagonal_gaussian,
+    "von_mises_fisher": _von_mises_fisher,
     "poisson": _poisson,
     "multinomial": _multinomial,
     "bernoulli": _bernoulli,
@@ -211,6 +226,8 @@ def violations(tree, X, weights, family):
 def greedy_by_matrix(X, family):
     """Algorithm 1 as it is usually written, on a full matrix; quick enough for hundreds of rows."""
     X = np.asarray(X, float)
+    if family == "von_mises_fisher":
+        X = X / np.linalg.norm(X, axis=1, keepdims=True)
     n, d = X.shape
     weights, sums, products = np.ones(n), X.copy(), np.einsum("ij,ik->ijk", X, X)
     if family == "multinomial":
@@ -224,6 +241,11 @@ def greedy_by_matrix(X, family):
         if family == "gaussian":
             covariance = products / weights[:, None, None] - np.einsum("ij,ik->ijk", mean, mean)
             return -0.5 * weights * np.linalg.slogdet(covariance + 0.01 * np.eye(d))[1]
+        if family == "diagonal_gaussian":
+            squares = np.diagonal(products, axis1=1, axis2=2) / weights[:, None]
+            return -0.5 * weights * np.log(squares - mean**2 + 0.01).sum(axis=1)
+        if family == "von_mises_fisher":
+            return np.linalg.norm(sums, axis=1)
         return weights * phi(mean).sum(axis=1)
 
     def row(i):

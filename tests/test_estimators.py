@@ -15,13 +15,12 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
+from strategies import ALL_FAMILIES
 
 import fastrbhc
 from fastrbhc import RBHC, families
 
-NAMES = ["spherical_gaussian", "gaussian", "poisson", "multinomial", "bernoulli", "exponential"]
-
-every_family = pytest.mark.parametrize("name", NAMES)
+every_family = pytest.mark.parametrize("name", ALL_FAMILIES)
 
 
 def draw(name, rng, n, n_features=2):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import ALL_FAMILIES, ON_THE_WHOLE_LINE, TRANSLATION_INVARIANT
 
 import fastrbhc
 from fastrbhc import families
@@ -18,18 +19,16 @@ from fastrbhc._engine.geometry.contract import ROUNDING
 from fastrbhc._engine.geometry.separable_columns import divergence, pair_bound, variance_function
 from fastrbhc.families import _interface
 
-NAMES = ["spherical_gaussian", "gaussian", "poisson", "multinomial", "bernoulli", "exponential"]
-SEPARABLE = [name for name in NAMES if name != "gaussian"]
-GAUSSIANS = ["spherical_gaussian", "gaussian"]
+SEPARABLE = [name for name in ALL_FAMILIES if families.as_family(name).separable]
 COUNTS = ["poisson", "multinomial"]
 
-every_family = pytest.mark.parametrize("name", NAMES)
+every_family = pytest.mark.parametrize("name", ALL_FAMILIES)
 
 
 def draw(name, rng, n, n_features):
     """Rows that the family takes, over its whole range."""
     shape = (n, n_features)
-    if name in GAUSSIANS:
+    if name in ON_THE_WHOLE_LINE:
         return rng.normal(size=shape) * 10.0 ** rng.uniform(-3, 1)
     if name == "bernoulli":
         return rng.choice([0.0, 1e-9, 0.3, 0.5, 1.0 - 1e-9, 1.0], shape)
@@ -94,7 +93,7 @@ def test_rows_nearly_equal(name):
             assert_rows_accurate(X0, nudged(name, X0, 10.0**-exponent, rng), name)
 
 
-@pytest.mark.parametrize("name", ["spherical_gaussian", "gaussian", "poisson", "exponential"])
+@pytest.mark.parametrize("name", [*TRANSLATION_INVARIANT, "poisson", "exponential"])
 @pytest.mark.parametrize("relative", [1e-3, 1e-6, 1e-9, 1e-12])
 def test_groups_with_nearly_equal_means(name, relative):
     rng = np.random.default_rng(3)
@@ -139,7 +138,7 @@ def test_cluster_sizes_up_to_a_million(name, fractional):
         assert_tree_accurate(X, weights, name)
 
 
-@pytest.mark.parametrize("name", GAUSSIANS)
+@pytest.mark.parametrize("name", TRANSLATION_INVARIANT)
 def test_far_from_the_origin(name):
     rng = np.random.default_rng(7)
     for n_features in range(1, 9):
@@ -180,6 +179,9 @@ def test_zero_against_a_billion_and_billions_that_differ_by_one():
         (families.SphericalGaussian(variance=3.7), [[1.0, 2.0]], [[2.5, -1.0]]),
         (families.Gaussian(smoothing=2.0), [[1.0, 2.0], [3.0, 2.0]], [[5.0, -1.0]]),
         (families.Gaussian(smoothing=1e-6), [[1.0, 2.0], [3.0, 2.5]], [[5.0, -1.0]]),
+        (families.DiagonalGaussian(smoothing=2.0), [[1.0, 2.0], [3.0, 2.0]], [[5.0, -1.0]]),
+        (families.DiagonalGaussian(smoothing=1e-6), [[1.0, 2.0], [3.0, 2.5]], [[5.0, -1.0]]),
+        (families.VonMisesFisher(concentration=7.5), [[1.0, 2.0], [3.0, 2.5]], [[5.0, -1.0]]),
     ],
     ids=str,
 )
@@ -253,6 +255,8 @@ def test_contraction_and_shift_are_the_smoothings_of_the_paper():
     [
         (families.SphericalGaussian(), 3, 1.0, 0.0),
         (families.Gaussian(smoothing=0.5), 3, 1.0, 0.5),
+        (families.DiagonalGaussian(smoothing=0.5), 3, 1.0, 0.5),
+        (families.VonMisesFisher(), 3, 1.0, 0.0),
         (families.Poisson(smoothing=0.5), 3, 1.0, 0.5),
         (families.Exponential(smoothing=0.5), 3, 1.0, 0.5),
         (families.Multinomial(smoothing=0.5), 4, 0.5, 0.125),
@@ -269,22 +273,25 @@ def test_smoothing_of_each_family(family, n_features, scale, offset):
 
 @pytest.mark.fast
 @pytest.mark.parametrize(
-    ("name", "separable", "reducible", "quadratic", "domain"),
+    ("name", "separable", "reducible", "quadratic", "covariance", "domain"),
     [
-        ("spherical_gaussian", True, True, True, "(-inf, inf)"),
-        ("gaussian", False, False, False, "(-inf, inf)"),
-        ("poisson", True, False, False, "[0, inf)"),
-        ("multinomial", True, False, False, "[0, inf)"),
-        ("bernoulli", True, False, False, "[0, 1]"),
-        ("exponential", True, False, False, "(0, inf)"),
+        ("spherical_gaussian", True, True, True, "none", "(-inf, inf)"),
+        ("gaussian", False, False, False, "full", "(-inf, inf)"),
+        ("diagonal_gaussian", False, False, False, "diagonal", "(-inf, inf)"),
+        ("von_mises_fisher", False, True, False, "none", "(-inf, inf)"),
+        ("poisson", True, False, False, "none", "[0, inf)"),
+        ("multinomial", True, False, False, "none", "[0, inf)"),
+        ("bernoulli", True, False, False, "none", "[0, 1]"),
+        ("exponential", True, False, False, "none", "(0, inf)"),
     ],
 )
-def test_properties(name, separable, reducible, quadratic, domain):
+def test_properties(name, separable, reducible, quadratic, covariance, domain):
     family = families.as_family(name)
-    stated = (family.name, family.separable, family.reducible, family.quadratic)
-    assert stated == (name, separable, reducible, quadratic)
+    stated = (family.name, family.separable, family.reducible, family.quadratic, family.covariance)
+    assert stated == (name, separable, reducible, quadratic, covariance)
     assert str(family.domain) == domain
     assert family.domain.needs_positive_total == (name == "multinomial")
+    assert family.domain.needs_nonzero_row == (name == "von_mises_fisher")
     assert family.domain.takes_sparse == (name in {"poisson", "multinomial", "bernoulli"})
 
 
@@ -328,6 +335,8 @@ def test_both_readings_of_counts_that_share_a_total():
         ("spherical-gaussian", families.SphericalGaussian()),
         ("Spherical Gaussian", families.SphericalGaussian()),
         ("itakura_saito", families.Exponential()),
+        ("cosine", families.VonMisesFisher()),
+        ("von Mises-Fisher", families.VonMisesFisher()),
         (families.Bernoulli, families.Bernoulli()),
         (families.Poisson(1), families.Poisson(1.0)),
     ],
@@ -384,6 +393,10 @@ def test_records_with_ints_are_records_with_floats():
         families.SphericalGaussian(variance=np.nan),
         families.Gaussian(smoothing=0.0),
         families.Gaussian(smoothing=np.inf),
+        families.DiagonalGaussian(smoothing=0.0),
+        families.DiagonalGaussian(smoothing=np.nan),
+        families.VonMisesFisher(concentration=0.0),
+        families.VonMisesFisher(concentration=np.inf),
         families.Poisson(smoothing=-0.1),
         families.Poisson(smoothing=np.nan),
         families.Multinomial(smoothing=1.0),
@@ -395,14 +408,14 @@ def test_records_with_ints_are_records_with_floats():
     ids=str,
 )
 def test_parameters_outside_their_range(wrong):
-    with pytest.raises(ValueError, match=r"(smoothing|variance) has to .*, got"):
+    with pytest.raises(ValueError, match=r"(smoothing|variance|concentration) has to .*, got"):
         families.as_family(wrong)
 
 
 @pytest.mark.fast
 def test_the_register_is_a_copy_with_names_and_aliases():
     known = families.registered()
-    assert set(known) >= {*NAMES, "ward", "itakura_saito"}
+    assert set(known) >= {*ALL_FAMILIES, "ward", "itakura_saito", "cosine"}
     known.clear()
     assert "ward" in families.registered()
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from strategies import ALL_FAMILIES, ON_THE_WHOLE_LINE
 
 from fastrbhc import families
 from fastrbhc._engine.clusters import build as statistics
@@ -16,6 +17,7 @@ from fastrbhc._engine.clusters.scratch import BLOCK, new_scratch
 from fastrbhc._engine.geometry.contract import (
     candidate_slots,
     dissimilarity,
+    for_clusters,
     lower_bounds,
     merge,
 )
@@ -24,10 +26,9 @@ from fastrbhc._engine.geometry.separable import MirroredSeparable, Separable, Se
 from fastrbhc._engine.geometry.ward import Ward
 from fastrbhc._engine.jit import config, kernel
 
-NAMES = ["spherical_gaussian", "gaussian", "poisson", "multinomial", "bernoulli", "exponential"]
 SCALES = {"unit": 1.0, "tiny": 1e-60, "huge": 1e60}
 
-every_family = pytest.mark.parametrize("name", NAMES)
+every_family = pytest.mark.parametrize("name", ALL_FAMILIES)
 
 
 @kernel
@@ -57,7 +58,7 @@ def merge_slots(geometry, clusters, i, j, scratch):
 
 
 def draw(name, rng, n, n_features, scale=1.0):
-    if name in {"spherical_gaussian", "gaussian"}:
+    if name in ON_THE_WHOLE_LINE:
         return scale * rng.normal(size=(n, n_features))
     if name == "bernoulli":
         return rng.choice([0.0, 0.2, 0.5, 1.0], (n, n_features))
@@ -74,7 +75,7 @@ def points(family, X, weights=None):
     geometry = family.geometry(X.shape[1])
     rows = weighted(family.observe(X), weights)
     clusters = statistics.clusters_of_points(geometry, rows)
-    return geometry.for_clusters(clusters), clusters, new_scratch(geometry, X.shape[1])
+    return for_clusters(geometry, clusters), clusters, new_scratch(geometry, X.shape[1])
 
 
 def with_merges(family, X, rng, n_merges):
@@ -110,7 +111,9 @@ def assert_bounds_below_values(geometry, clusters, scratch):
 def test_bounds_never_exceed_values(name, scale):
     rng = np.random.default_rng(0)
     # The smoothing of covariances is in the squared unit of the data.
-    family = families.Gaussian(0.01 * scale**2) if name == "gaussian" else name
+    family = families.as_family(name)
+    if family.covariance != "none":
+        family = family._replace(smoothing=0.01 * scale**2)
     for n_features in (1, 2, 5, 8):
         X = draw(name, rng, 40, n_features, scale)
         assert_bounds_below_values(*points(family, X))
@@ -127,7 +130,7 @@ def test_bounds_are_of_use(name):
     assert np.median(bounds[apart] / values[apart]) > 0.5
 
 
-@pytest.mark.parametrize("name", ["spherical_gaussian", "gaussian", "poisson", "exponential"])
+@pytest.mark.parametrize("name", [*ON_THE_WHOLE_LINE, "poisson", "exponential"])
 def test_bounds_far_from_the_origin(name):
     rng = np.random.default_rng(2)
     for offset in (1e8, 1e12):
@@ -136,7 +139,7 @@ def test_bounds_far_from_the_origin(name):
         assert_bounds_below_values(*with_merges(name, X, rng, 25)[:3])
 
 
-@pytest.mark.parametrize("name", ["spherical_gaussian", "gaussian"])
+@pytest.mark.parametrize("name", ON_THE_WHOLE_LINE)
 def test_bounds_for_nearby_points_in_a_wide_frame(name):
     """Means in single precision cannot tell these points apart."""
     rng = np.random.default_rng(3)
@@ -221,7 +224,10 @@ def test_values_out_of_the_range_of_single_precision_are_bounded_by_doubles():
         assert np.median(bounds[apart] / values[apart]) > 0.5
 
 
-@pytest.mark.parametrize("name", ["spherical_gaussian", "poisson", "multinomial"])
+@pytest.mark.parametrize(
+    "name",
+    ["spherical_gaussian", "poisson", "multinomial", "diagonal_gaussian", "von_mises_fisher"],
+)
 def test_bounds_in_many_columns(name):
     rng = np.random.default_rng(9)
     X = draw(name, rng, 20, 1001)
@@ -258,6 +264,8 @@ def test_merge_gives_the_statistics_of_the_union(name):
     for slot, which in members.items():
         total = weights[which].sum()
         mean = weights[which] @ rows.means[which] / total
+        if families.as_family(name).domain.needs_nonzero_row:
+            mean /= np.linalg.norm(mean)  # directions are kept in the place of means
         assert clusters.weights[slot] == pytest.approx(total, rel=1e-14)
         np.testing.assert_allclose(clusters.means[:, slot], mean, rtol=1e-13, atol=1e-15)
         assert clusters.ranks[slot] == max(which)
@@ -267,6 +275,10 @@ def test_merge_gives_the_statistics_of_the_union(name):
             lower = scatter[np.tril_indices(3)]
             leading = clusters.scatter[slot, : lower.size]
             np.testing.assert_allclose(leading, lower, rtol=1e-12, atol=1e-13)
+        if name == "diagonal_gaussian":
+            variances = np.average((rows.means[which] - mean) ** 2, axis=0, weights=weights[which])
+            leading = clusters.scatter[slot, : variances.size]
+            np.testing.assert_allclose(leading, variances, rtol=1e-12, atol=1e-13)
     free = sorted(set(range(len(X))) - set(members))
     assert np.isnan(clusters.weights[free]).all()
 
@@ -341,7 +353,7 @@ def test_scans_use_the_mirror_that_clusters_have():
     geometry = family.geometry(3)
     for mirrored, kind in ((True, MirroredSeparable), (False, Separable)):
         clusters = statistics.clusters_of_points(geometry, rows, mirrored=mirrored)
-        assert type(geometry.for_clusters(clusters)) is kind
+        assert type(for_clusters(geometry, clusters)) is kind
 
 
 @pytest.mark.fast

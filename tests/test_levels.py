@@ -21,7 +21,7 @@ from strategies import (
 )
 from trees import merged_values, same_tree
 
-from fastrbhc import linkage
+from fastrbhc import dissimilarity, linkage
 from fastrbhc._engine.agglomeration.driver import (
     FINISHED,
     OUT_OF_BUDGET,
@@ -128,7 +128,8 @@ def test_about_one_pair_a_round(family, ratio):
 
 @every_family
 def test_two_rows_and_equal_rows(family):
-    assert by_levels([[0.0], [2.0]], family).heights.tolist() == [1.0]
+    X = [[-1.0], [1.0]]
+    assert by_levels(X, family).heights.tolist() == [dissimilarity(X[:1], X[1:], family)]
     np.testing.assert_array_equal(by_levels(np.ones((9, 2)), family).heights, np.zeros(8))
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.cluster import hierarchy
 from strategies import (
     FAMILIES,
-    ON_THE_WHOLE_LINE,
+    TRANSLATION_INVARIANT,
     continuous,
     continuous_rows,
     data_sets,
@@ -341,7 +341,7 @@ def test_trees_are_whole_whatever_the_unit(scale, algorithm):
 
 
 @pytest.mark.fast
-@pytest.mark.parametrize("family", ON_THE_WHOLE_LINE)
+@pytest.mark.parametrize("family", TRANSLATION_INVARIANT)
 def test_a_far_origin_does_not_blur_the_tree(family):
     X = np.round(1024.0 * continuous_rows(family, 20, 3, seed=14)) / 1024.0
     reference = linkage(X, family)

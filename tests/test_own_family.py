@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from trees import same_tree
 
-from fastrbhc import families, linkage
+from fastrbhc import RBHC, dissimilarity, families, linkage, taylor_dissimilarity
+from fastrbhc._engine.clusters.record import difference, merge_means
 
 
 @pytest.fixture
@@ -94,3 +95,54 @@ def test_the_same_tree_on_either_backend(own_family):
         ]
         assert trees[0].n_trees == 1
         assert same_tree(*trees)
+
+
+class LeastGeometry(NamedTuple):
+    """Ward's cost, by no more than the two methods that have no default."""
+
+    factor: float
+
+    def dissimilarity(geometry, clusters, i, j, cutoff, scratch):
+        w0, w1 = clusters.weights[i], clusters.weights[j]
+        total = 0.0
+        for k in range(clusters.means.shape[0]):
+            step = difference(clusters, i, j, k)
+            total += step * step
+        return total * (w0 * w1 / (w0 + w1)) * geometry.factor
+
+    def merge(geometry, clusters, i, j, scratch):
+        merge_means(clusters, i, j)
+
+
+@pytest.fixture
+def least_family():
+    """A family that is not separable, with nothing but what it has to have."""
+
+    @families.family("least", separable=False, reducible=False, domain=families.Domain())
+    class Least(NamedTuple):
+        def geometry(self, n_features):
+            return LeastGeometry(0.5)
+
+    yield Least()
+    families._interface._REGISTER.pop("least")
+
+
+@pytest.mark.parametrize("algorithm", ["greedy", "nn_chain"])
+def test_two_methods_are_enough(least_family, algorithm):
+    rng = np.random.default_rng(4)
+    for X in (rng.normal(size=(300, 2)), rng.integers(0, 9, (300, 2))):
+        ward = linkage(X, "ward", algorithm=algorithm)
+        for neighbors in ("brute", "kd_tree"):
+            tree = linkage(X, least_family, algorithm=algorithm, neighbors=neighbors, audit=True)
+            assert same_tree(tree, ward)
+            assert tree.audit.method == "exact"
+            assert tree.audit.violations == 0
+
+
+def test_two_methods_are_enough_for_groups_and_new_rows(least_family):
+    X = np.random.default_rng(5).normal(size=(60, 3))
+    assert dissimilarity(X[:9], X[9:], least_family) == dissimilarity(X[:9], X[9:], "ward")
+    own, ward = (RBHC(family, n_clusters=4).fit(X[:40]) for family in (least_family, "ward"))
+    np.testing.assert_array_equal(own.predict(X[40:]), ward.predict(X[40:]))
+    with pytest.raises(TypeError, match="does not define its second derivative"):
+        taylor_dissimilarity(X[:9], X[9:], least_family)

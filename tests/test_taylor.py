@@ -75,6 +75,10 @@ def statistic(rows, family):
     if family.name == "multinomial":
         weights = [sum(row) for row in rows]
         rows = [[value / sum(row) for value in row] for row in rows]
+    if family.name == "diagonal_gaussian":
+        rows = [row + [a * a for a in row] for row in rows]
+    if family.name == "von_mises_fisher":
+        rows = [[value / exact._length(row) for value in row] for row in rows]
     if family.name == "gaussian":
         rows = [row + [a * b for a in row for b in row] for row in rows]
     n = sum(weights)
@@ -90,6 +94,10 @@ def phi(t, family, d):
             for m in range(d):
                 matrix[k, m] = t[d + k * d + m] - t[k] * t[m] + (k == m) * family.smoothing
         return -mpmath.log(mpmath.det(matrix)) / 2
+    if family.name == "diagonal_gaussian":
+        return -sum(mpmath.log(t[d + k] - t[k] ** 2 + family.smoothing) for k in range(d)) / 2
+    if family.name == "von_mises_fisher":
+        return family.concentration * exact._length(t)
     if family.name == "quartic":
         return sum(x**4 / 12 + family.shift * x**2 for x in t)
     smoothing = exact.exactly(float(getattr(family, "smoothing", 0.0)))
@@ -107,6 +115,8 @@ def assert_taylor(X0, X1, family, mean=None, mu=None, rel=1e-11):
 @every_family
 def test_at_the_pooled_mean(name):
     for seed, (n0, n1, d) in enumerate([(1, 1, 1), (3, 5, 2), (4, 2, 3), (7, 7, 5)]):
+        if families.as_family(name).domain.needs_nonzero_row:
+            d = max(d, 2)  # in one column directions cancel
         X = continuous_rows(name, n0 + n1, d, seed)
         assert_taylor(X[:n0], X[n0:], name)
 
@@ -127,6 +137,20 @@ def test_at_a_mean_and_covariance_that_are_given():
     second_moment = covariance + np.outer(mean, mean)
     mu = [*mean.tolist(), *second_moment.ravel().tolist()]
     assert_taylor(X[:5], X[5:], "gaussian", (mean, covariance), mu)
+
+
+@pytest.mark.fast
+def test_at_a_mean_and_variances_that_are_given():
+    rng = np.random.default_rng(0)
+    X, mean, variances = rng.normal(size=(12, 3)), rng.normal(size=3), rng.gamma(1.0, size=3)
+    mu = [*mean.tolist(), *(variances + mean**2).tolist()]
+    assert_taylor(X[:5], X[5:], "diagonal_gaussian", (mean, variances), mu)
+
+
+@pytest.mark.fast
+def test_at_a_direction_that_is_given():
+    X, mean = np.random.default_rng(1).normal(size=(12, 3)), [0.0, 3.0, 4.0]
+    assert_taylor(X[:5], X[5:], "von_mises_fisher", mean, [0.0, 0.6, 0.8])
 
 
 @pytest.mark.fast
@@ -288,6 +312,10 @@ def test_a_second_derivative_of_zero():
         ("gaussian", [1.0, 2.0, 3.0], TypeError, r"has to be a pair \(mean, covariance\)"),
         ("gaussian", ([1.0, 2.0], [1.0, 2.0]), ValueError, r"covariance has shape \(2,\)"),
         ("gaussian", ([1.0], np.eye(2)), ValueError, r"mean has shape \(1,\)"),
+        ("diagonal_gaussian", [1.0, 2.0, 3.0], TypeError, r"has to be a pair \(mean, variances\)"),
+        ("diagonal_gaussian", ([1.0, 2.0], np.eye(2)), ValueError, r"have shape \(2, 2\)"),
+        ("diagonal_gaussian", ([1.0, 2.0], [1.0, -2.0]), ValueError, "not negative"),
+        ("von_mises_fisher", [0.0, 0.0], ValueError, "needs a direction in every row"),
         ("gaussian", ([1.0, 2.0], -np.eye(2)), ValueError, "negative variance"),
         ("gaussian", ([1.0, 2.0], [[1.0, 0.5], [0.0, 1.0]]), ValueError, "not symmetric"),
         ("gaussian", ([1.0, 2.0], np.full((2, 2), np.inf)), ValueError, "NaN or infinity"),

@@ -9,14 +9,13 @@ import pytest
 from scipy.special import gammaln
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
+from strategies import ALL_FAMILIES
 
 import fastrbhc
 from fastrbhc import families, thresholds
 from fastrbhc._engine.clusters.duplicates import collapse
 
-NAMES = ["spherical_gaussian", "gaussian", "poisson", "multinomial", "bernoulli", "exponential"]
-
-every_family = pytest.mark.parametrize("name", NAMES)
+every_family = pytest.mark.parametrize("name", ALL_FAMILIES)
 
 
 def draw(name, rng, n, n_features=3):
@@ -296,10 +295,12 @@ def test_too_few_clusters_to_look_for(wrong):
 
 @pytest.mark.fast
 def test_parameters_of_a_cluster():
-    counts = {name: families.as_family(name).n_parameters(4) for name in NAMES}
+    counts = {name: families.as_family(name).n_parameters(4) for name in ALL_FAMILIES}
     assert counts == {
         "spherical_gaussian": 4,
         "gaussian": 14,
+        "diagonal_gaussian": 8,
+        "von_mises_fisher": 3,
         "poisson": 4,
         "multinomial": 3,
         "bernoulli": 4,

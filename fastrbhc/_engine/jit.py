@@ -17,7 +17,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
@@ -38,6 +38,7 @@ from fastrbhc._engine.compiler import FragmentCompiler, ProgramCompiler
 config: Any = numba.config
 _Dispatcher: Any = CPUDispatcher
 _Template: Any = AbstractTemplate
+Method = TypeVar("Method", bound=Callable[..., Any])
 PLAIN_PYTHON = bool(config.DISABLE_JIT)
 
 # Named even where it is the default: what a function leaves open, Numba takes from the first
@@ -281,9 +282,25 @@ def inlined_contract(declaration: Callable[..., Any]) -> Any:
     return _contract(declaration, {**_OPTIONS, "forceinline": True}, None)
 
 
+def inlined_contract_with_default(declaration: Callable[..., Any]) -> Any:
+    """The same as `contract_with_default`, for what is called millions of times."""
+    return _contract(declaration, {**_OPTIONS, "forceinline": True}, declaration)
+
+
 def open_contract(declaration: Callable[..., Any]) -> Any:
     """The same for methods that users write, who may allocate an array or two."""
     return _contract(declaration, {**_ALLOCATING, "forceinline": True}, None)
+
+
+def python_contract(declaration: Method) -> Method:
+    """A `contract_with_default` that no kernel asks for."""
+    name = declaration.__name__
+
+    @functools.wraps(declaration)
+    def call(record: Any, *arguments: Any) -> Any:
+        return getattr(type(record), name, declaration)(record, *arguments)
+
+    return cast(Method, call)
 
 
 def _contract(declaration: Callable[..., Any], options: dict[str, Any], default: Any) -> Any:

@@ -19,7 +19,7 @@ from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.observations import weighted
 from fastrbhc._engine.clusters.record import Clusters
 from fastrbhc._engine.clusters.scratch import new_scratch
-from fastrbhc._engine.geometry.contract import dissimilarity, merge
+from fastrbhc._engine.geometry.contract import dissimilarity, merge, put_covariances
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.threads import Threads
 from fastrbhc._validation import check_count
@@ -126,7 +126,7 @@ def _draw_clusters(
     rows = weighted(family.observe(np.concatenate([draw.rows, draw.means])), weights)
     clusters = statistics.clusters_of_groups(geometry, rows, labels, slots.size)
     if draw.covariances is not None:
-        statistics.put_covariances(clusters, slots[:, 3], draw.covariances)
+        put_covariances(geometry, clusters, slots[:, 3], draw.covariances)
     return clusters
 
 

@@ -20,11 +20,13 @@ from fastrbhc.families._interface import (
 )
 from fastrbhc.families._smoothing import Smoothing, contraction, shift
 from fastrbhc.families.bernoulli import Bernoulli
+from fastrbhc.families.diagonal_gaussian import DiagonalGaussian
 from fastrbhc.families.exponential import Exponential
 from fastrbhc.families.gaussian import Gaussian
 from fastrbhc.families.multinomial import Multinomial
 from fastrbhc.families.poisson import Poisson
 from fastrbhc.families.spherical_gaussian import SphericalGaussian
+from fastrbhc.families.von_mises_fisher import VonMisesFisher
 
 # The imports above are for readers and type checkers; this finds every other module.
 for _module in pkgutil.iter_modules(__path__):
@@ -32,6 +34,7 @@ for _module in pkgutil.iter_modules(__path__):
 
 __all__ = [
     "Bernoulli",
+    "DiagonalGaussian",
     "Domain",
     "Exponential",
     "Family",
@@ -41,6 +44,7 @@ __all__ = [
     "Poisson",
     "Smoothing",
     "SphericalGaussian",
+    "VonMisesFisher",
     "as_family",
     "contraction",
     "family",

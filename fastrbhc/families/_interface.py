@@ -11,6 +11,8 @@ reducible
     then greedy and nearest-neighbour chain build the same tree.
 quadratic
     φ is a quadratic form, so that d needs only the squared distance of two means.
+covariance
+    "full" or "diagonal" where each cluster has a covariance of its own, or variances; else "none".
 domain
     The values a row may hold.
 
@@ -47,8 +49,9 @@ Methods of a separable family, the first four of which run inside kernels:
 ``check_rows(X)``
     Raises ValueError, or warns, where the parameters do not fit the rows. Optional.
 
-A family that is not separable writes ``geometry(n_features)`` instead, a record with the
-methods that ``fastrbhc._engine.geometry.contract`` lists.
+A family that is not separable writes ``geometry(n_features)`` instead of ``divergence``, a record
+with the methods that ``fastrbhc._engine.geometry.contract`` lists. Two of them are required,
+``dissimilarity`` and ``merge``; the defaults of the others are safe, and slow.
 """
 
 from __future__ import annotations
@@ -78,6 +81,7 @@ class Domain(NamedTuple):
     upper: float = np.inf
     includes_lower: bool = True
     needs_positive_total: bool = False
+    needs_nonzero_row: bool = False
 
     @property
     def takes_sparse(self) -> bool:
@@ -97,6 +101,7 @@ class Family(Protocol):
     separable: bool
     reducible: bool
     quadratic: bool
+    covariance: str
 
     @property
     def domain(self) -> Domain: ...
@@ -119,6 +124,7 @@ def family(
     reducible: bool,
     domain: Domain | None = None,
     quadratic: bool = False,
+    covariance: str = "none",
     aliases: tuple[str, ...] = (),
 ) -> Callable[[FamilyClass], FamilyClass]:
     """Declare a class as a family: state its properties, complete and register it.
@@ -129,6 +135,8 @@ def family(
         The name by which the family can be asked for.
     separable, reducible, quadratic : bool
         Properties, see the contract above; the first decides which method is required.
+    covariance : {"none", "diagonal", "full"}, default="none"
+        Which covariance each cluster has of its own.
     domain : Domain, optional
         The values of a row; a class whose domain depends on its parameters has a property.
     aliases : tuple of str
@@ -167,6 +175,7 @@ def family(
             "separable": separable,
             "reducible": reducible,
             "quadratic": quadratic,
+            "covariance": covariance,
         }
         if domain is not None:
             stated["domain"] = domain

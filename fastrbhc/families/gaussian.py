@@ -16,7 +16,7 @@ from fastrbhc.families._smoothing import Smoothing, shift
 _MAX_CONDITION = 1e20
 
 
-@family("gaussian", separable=False, reducible=False, domain=Domain())
+@family("gaussian", separable=False, reducible=False, covariance="full", domain=Domain())
 class Gaussian(NamedTuple):
     """Gaussian with full covariance: φ(x, X) = −½ log det(X − xxᵀ + εI).
 

@@ -70,7 +70,8 @@ def plot_clusters(
     -----
     An ellipse has the covariance that the family gives to the rows of a cluster, without smoothing:
 
-    - with full covariance, that of the cluster itself;
+    - with full covariance, that of the cluster itself; with a diagonal one, its variances in each
+      column; for directions, which have no other, that of the cluster's rows again;
     - for the spherical Gaussian one circle for all, of the mean square distance to the centres, as
       its variance only scales the dissimilarities;
     - for other families the variance that belongs to the cluster's mean, 1/φ″: for Poisson counts
@@ -209,6 +210,10 @@ def ellipses(
     centres = (by_weight @ plane.points) / totals
     steps = plane.points[rows] - centres[slots]
     p = plane.points.shape[1]
+    if not family.separable and family.covariance == "diagonal":
+        means = (by_weight @ plane.means) / totals
+        squares = member[:, rows] @ (plane.means[rows] - means[slots]) ** 2
+        return centres, np.einsum("pj,kj,qj->kpq", plane.axes, squares / counts, plane.axes)
     if not family.separable:
         products = (steps[:, :, None] * steps[:, None, :]).reshape(-1, p * p)
         scatter = member[:, rows] @ products

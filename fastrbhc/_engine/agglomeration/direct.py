@@ -53,8 +53,7 @@ def direct(geometry: Any, points: Observations, threshold: float) -> Merges:
     # Taken out while it is in use: another thread makes its own.
     state = _KEPT.pop(key, None) or _new_state(geometry, n_features)
     clusters, log = state.clusters, state.log
-    if clusters.cached.shape[1]:
-        clusters.scatter[:] = 0.0
+    clusters.scatter[:] = 0.0
     clusters.residuals[:] = 0.0
     put_points(clusters, points)
     ranks = np.arange(clusters.ranks.size)

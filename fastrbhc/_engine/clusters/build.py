@@ -11,9 +11,14 @@ from numpy.typing import NDArray
 from fastrbhc._engine.clusters.observations import Observations
 from fastrbhc._engine.clusters.record import LEAF_SIZE, SPARE, Clusters, empty_clusters, selected
 from fastrbhc._engine.clusters.scratch import new_scratch
-from fastrbhc._engine.geometry.contract import dissimilarity, refresh
+from fastrbhc._engine.geometry.contract import (
+    add_row,
+    dissimilarity,
+    refresh,
+    storage,
+    with_mirror,
+)
 from fastrbhc._engine.jit import compiling_for, kernel
-from fastrbhc._engine.math.cholesky import add_product
 from fastrbhc._engine.math.double_double import two_sum, weighted_mean
 from fastrbhc._engine.records import replaced
 
@@ -39,7 +44,7 @@ def clusters_of_points(
     leaves = -(-n // LEAF_SIZE) * LEAF_SIZE
     capacity = leaves + min(SPARE, leaves) if padded else n
     clusters = _empty_clusters(geometry, capacity, n_features, mirrored)
-    if by_cluster and mirrored and geometry.storage(n_features).by_cluster:
+    if by_cluster and mirrored and storage(geometry, n_features).by_cluster:
         clusters = _with_order(clusters, "F")
     put_points(clusters, points)
     if mirrored:
@@ -64,10 +69,12 @@ def put_points(clusters: Clusters, points: Observations) -> None:
 
 
 def cache_of_points(geometry: Any, clusters: Clusters, scratch: Any) -> None:
-    """Fill in what is cached of clusters that are points: it is the same wherever they lie."""
-    _refresh(geometry, clusters, 1, scratch)
-    clusters.cached[1:] = clusters.cached[0]
-    clusters.scan_features[:, 1:] = clusters.scan_features[:, :1]
+    """Fill in what is cached of clusters that are points."""
+    alike = storage(geometry, clusters.means.shape[0]).points_alike
+    _refresh(geometry, clusters, 1 if alike else clusters.n_slots, scratch)
+    if alike:
+        clusters.cached[1:] = clusters.cached[0]
+        clusters.scan_features[:, 1:] = clusters.scan_features[:, :1]
 
 
 def clusters_of_groups(
@@ -78,32 +85,19 @@ def clusters_of_groups(
     clusters = _empty_clusters(geometry, n_groups, n_features)
     weights = np.ones(n) if rows.weights is None else rows.weights
     residuals = np.zeros((1, n_features)) if rows.residuals is None else rows.residuals
-    errors = np.zeros(n_groups)
+    errors, scratch = np.zeros(n_groups), new_scratch(geometry, n_features)
     for start, stop in _portions(n, n_features):
         _add_means(clusters, errors, rows.means, residuals, weights, labels, start, stop)
     clusters.weights[:] += errors
     if clusters.scatter.shape[1]:
-        steps = np.empty(n_features)
         for start, stop in _portions(n, clusters.scatter.shape[1]):
-            _add_scatter(clusters, rows.means, residuals, weights, labels, start, stop, steps)
+            _add_scatter(
+                geometry, clusters, rows.means, residuals, weights, labels, start, stop, scratch
+            )
     clusters = _with_frame(geometry, clusters)
-    _refresh(geometry, clusters, n_groups, new_scratch(geometry, n_features))
+    _refresh(geometry, clusters, n_groups, scratch)
     clusters.weights[clusters.weights == 0.0] = np.nan
     return clusters
-
-
-def put_covariances(
-    clusters: Clusters, slots: NDArray[np.int64], covariances: NDArray[np.float64]
-) -> None:
-    """Give slots the scatter that belongs to their weights and these covariances.
-
-    What is cached stays as it was: for slots that no dissimilarity is asked of.
-    """
-    rows, columns = np.tril_indices(covariances.shape[1])
-    clusters.scatter[slots] = 0.0
-    clusters.scatter[slots, : rows.size] = (
-        clusters.weights[slots, None] * covariances[:, rows, columns]
-    )
 
 
 def dissimilarities(geometry: Any, clusters: Clusters) -> NDArray[np.float64]:
@@ -120,11 +114,13 @@ def nearest_clusters(geometry: Any, clusters: Clusters, rows: Observations) -> N
     labels = np.empty(n, np.int64)
     weights = np.ones(n) if rows.weights is None else rows.weights
     residuals = np.zeros((1, n_features)) if rows.residuals is None else rows.residuals
-    scratch = new_scratch(geometry, n_features)
+    scratch, alike = new_scratch(geometry, n_features), storage(geometry, n_features).points_alike
     k = clusters.weights.size
     enlarged = selected(clusters, np.append(np.arange(k), 0))  # one more slot, for the row
     for start, stop in _portions(n, k * (n_features + clusters.scatter.shape[1])):
-        _assign(geometry, enlarged, rows.means, residuals, weights, scratch, labels, start, stop)
+        _assign(
+            geometry, enlarged, rows.means, residuals, weights, alike, scratch, labels, start, stop
+        )
     return labels
 
 
@@ -148,14 +144,14 @@ def _portions(n: int, work_per_row: int) -> Iterator[tuple[int, int]]:
 
 
 def _empty_clusters(geometry: Any, n: int, n_features: int, mirrored: bool = True) -> Clusters:
-    storage = geometry.storage(n_features)
+    sizes = storage(geometry, n_features)
     return empty_clusters(
         n,
         n_features,
-        scatter=storage.scatter,
-        cached=storage.cached,
-        scan_features=storage.scan_features if mirrored else 0,
-        mirrored=storage.mirrored and mirrored,
+        scatter=sizes.scatter,
+        cached=sizes.cached,
+        scan_features=sizes.scan_features if mirrored else 0,
+        mirrored=sizes.mirrored and mirrored,
     )
 
 
@@ -176,8 +172,7 @@ def _with_frame(geometry: Any, clusters: Clusters) -> Clusters:
     farthest = np.maximum(highest - mirror.centre, mirror.centre - lowest).max()
     mirror.radius = farthest if farthest > 0.0 else 1.0
     if mirror.values.shape[0]:
-        framed: Clusters = geometry.with_mirror(clusters)
-        return framed
+        return with_mirror(geometry, clusters)
     return clusters
 
 
@@ -216,20 +211,11 @@ def _add_means(clusters, errors, means, residuals, weights, labels, start, stop)
 
 
 @kernel
-def _add_scatter(clusters, means, residuals, weights, labels, start, stop, steps):
-    """Add rows to the scatter of groups about their means, by rows of the lower triangle."""
-    n_features = means.shape[1]
+def _add_scatter(geometry, clusters, means, residuals, weights, labels, start, stop, scratch):
+    """Add rows to the scatter of groups about their means."""
     for row in range(start, stop):
-        group = labels[row]
-        rest = min(row, residuals.shape[0] - 1)
-        for k in range(n_features):
-            leading = means[row, k] - clusters.means[k, group]
-            steps[k] = leading + (residuals[rest, k] - clusters.residuals[k, group])
-        entry = 0
-        for k in range(n_features):
-            for m in range(k + 1):
-                add_product(clusters.scatter, group, entry, weights[row], steps[k], steps[m])
-                entry += 1
+        rests = residuals[min(row, residuals.shape[0] - 1)]
+        add_row(geometry, clusters, labels[row], weights[row], means[row], rests, scratch)
 
 
 @kernel
@@ -242,7 +228,7 @@ def _all_pairs(geometry, clusters, scratch, out):
 
 
 @kernel
-def _assign(geometry, clusters, means, residuals, weights, scratch, labels, start, stop):
+def _assign(geometry, clusters, means, residuals, weights, alike, scratch, labels, start, stop):
     """Put each row into the last slot and look for the nearest of the others."""
     last = clusters.weights.size - 1
     for row in range(start, stop):
@@ -250,7 +236,7 @@ def _assign(geometry, clusters, means, residuals, weights, scratch, labels, star
         for k in range(means.shape[1]):
             clusters.means[k, last] = means[row, k]
             clusters.residuals[k, last] = residuals[min(row, residuals.shape[0] - 1), k]
-        if row == start:  # what is cached does not depend on where a point lies
+        if row == start or not alike:
             clusters.scatter[last] = 0.0
             refresh(geometry, clusters, last, scratch)
         best, label = np.inf, 0

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.observations import Observations, column_ranges
+from fastrbhc._engine.geometry.contract import storage
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.math.double_double import add, two_product, two_sum
 
@@ -33,7 +34,7 @@ _FEW_POINTS = 100
 def rotate_to_principal_axes(geometry: Any, points: Observations) -> Observations:
     """The points along their principal axes, if the geometry gains by it."""
     n, n_features = points.means.shape
-    wanted = geometry.storage(n_features).principal and n >= _FEW_POINTS
+    wanted = storage(geometry, n_features).principal and n >= _FEW_POINTS
     return along_principal_axes(points) if wanted else points
 
 

@@ -45,7 +45,7 @@ class Clusters:
     """
 
     weights: NDArray[np.float64]  # (n,)
-    means: NDArray[np.float64]  # (d, n), the leading digits
+    means: NDArray[np.float64]  # (d, n), the leading digits, or of what a geometry has instead
     residuals: NDArray[np.float64]  # (d, n), the digits after them
     scatter: NDArray[np.float64]  # (n, q), second moments about the mean; q = 0 if not needed
     cached: NDArray[np.float64]  # (n, r), values that follow from the other statistics
@@ -175,6 +175,12 @@ def merge_means(clusters, i, j):
         means[k, i], residuals[k, i] = weighted_mean(
             w0, means[k, i], residuals[k, i], w1, means[k, j], residuals[k, j]
         )
-    clusters.weights[i] = w0 + w1
+    merge_weights(clusters, i, j)
+
+
+@kernel
+def merge_weights(clusters, i, j):
+    """Weight and rank of the union into slot i, whose mean is known; slot j becomes free."""
+    clusters.weights[i] = clusters.weights[i] + clusters.weights[j]
     clusters.ranks[i] = rank_of_union(clusters.ranks[i], clusters.ranks[j])
     free(clusters, j)

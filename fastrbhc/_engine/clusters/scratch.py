@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fastrbhc._engine.jit import python_contract
 from fastrbhc._engine.records import record
 
 # Slots whose bounds are computed together, so that they stay in the first cache.
@@ -15,6 +16,22 @@ BLOCK = 256
 
 # Queries that look at a block together, while it is in the cache.
 GROUP = 64
+
+
+class ScratchShapes(NamedTuple):
+    """Scratch memory of one thread; returned by ``scratch_shapes``."""
+
+    matrix: tuple[int, int] = (0, 0)  # for one evaluation
+    lanes: tuple[int, int] = (0, 0)  # for many at a time
+    bits: tuple[int, int] = (0, 0)  # these three for `float32_screen`
+    packed_block: tuple[int, int] = (0, 0)
+    query_block: tuple[int, int] = (0, 0)
+
+
+@python_contract
+def scratch_shapes(geometry: Any, n_features: int) -> ScratchShapes:
+    """What a geometry needs beside what all of them have; by default nothing."""
+    return ScratchShapes()
 
 
 @record
@@ -47,7 +64,7 @@ class Scratch:
 
 def new_scratch(geometry: Any, n_features: int, most_hits: int = 0) -> Scratch:
     """Scratch memory for one thread."""
-    shapes = geometry.scratch_shapes(n_features)
+    shapes = scratch_shapes(geometry, n_features)
     return Scratch(
         matrix=np.empty(shapes.matrix),
         direction=np.empty(n_features),

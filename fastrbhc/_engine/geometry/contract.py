@@ -11,35 +11,41 @@ is the one evaluated: the left one is a small difference of large numbers.
 A *geometry* is what a family becomes once the number of columns is known: a record whose methods
 run inside kernels. They fall into four contracts, by who asks:
 
-- everybody: ``dissimilarity``, ``merge``, ``refresh``, ``storage``, ``scratch_shapes``;
+- everybody: ``dissimilarity``, ``merge``, ``refresh``, ``add_row``, ``storage``,
+  ``scratch_shapes`` (in `clusters.scratch`), ``for_clusters``;
 - scans (`neighbors.brute`): ``lower_bounds``, ``candidate_slots``, ``prepare_queries``,
   ``candidate_pairs``, ``with_mirror``;
 - the kd-tree: ``leaf_values`` (which the greedy algorithm asks for too) and ``box_bounds``;
 - audits of reducibility: ``violation_bounds`` and ``box_violation_bound``;
 
-and ``curvature`` is for `taylor_dissimilarity` alone. A geometry has to have the first group, and
-what its users ask for.
+and ``curvature`` and ``put_covariances`` are for `taylor_dissimilarity`. A geometry has to have
+``dissimilarity`` and ``merge``, and ``add_row`` if it stores scatter. All other methods have a
+default. The default of a bound is 0: the tree is the same, to the bit, but every pair is looked at.
 
-A geometry has the field ``columns``. It is a tuple with one entry per column where kernels are to
-know their number, and an empty one where they are to serve for any number.
+A geometry may have the field ``columns``. It is a tuple with one entry per column where kernels are
+to know their number, and an empty one where they are to serve for any number.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fastrbhc._engine.clusters.record import Clusters
 from fastrbhc._engine.clusters.scratch import BLOCK
+from fastrbhc._engine.clusters.scratch import ScratchShapes as ScratchShapes
 from fastrbhc._engine.jit import (
     contract,
     contract_with_default,
-    inlined_contract,
+    inlined_contract_with_default,
     inlined_kernel,
     kernel,
     length,
+    python_contract,
 )
-from fastrbhc._engine.simd import lowest_set_bit
+from fastrbhc._engine.simd import LANES, at_most, broadcast, load, lowest_set_bit, store
 
 # Covers the rounding of a bound and of the value it bounds, for millions of columns;
 # it lets through one pair in a billion that the exact bound would have stopped.
@@ -51,8 +57,12 @@ ROUNDING = 1.0 - 1e-9
 FEW_COLUMNS = 8
 
 
+# Weights of slots and boxes that hold anything are at most this.
+FINITE = 1.7e308
+
+
 class Storage(NamedTuple):
-    """What clusters store beside weights and means; returned by ``storage(n_features)``."""
+    """What clusters store beside weights and means; returned by ``storage``."""
 
     scatter: int = 0  # numbers per cluster
     cached: int = 0  # numbers per cluster
@@ -61,19 +71,27 @@ class Storage(NamedTuple):
     by_cluster: bool = False  # whether scans read the mirror only, and means one cluster at a time
     principal: bool = False  # whether points had better lie along their principal axes
     box_features: tuple[int, ...] = ()  # columns of ``cached`` whose range a box has to know
-
-
-class ScratchShapes(NamedTuple):
-    """Scratch memory of one thread; returned by ``scratch_shapes(n_features)``."""
-
-    matrix: tuple[int, int] = (0, 0)  # for one evaluation
-    lanes: tuple[int, int] = (0, 0)  # for many at a time
-    bits: tuple[int, int] = (0, 0)  # these three for `float32_screen`
-    packed_block: tuple[int, int] = (0, 0)
-    query_block: tuple[int, int] = (0, 0)
+    points_alike: bool = False  # whether what is cached of a point is the same for all points
 
 
 # For everybody.
+
+
+@python_contract
+def storage(geometry: Any, n_features: int) -> Storage:
+    """What clusters store for a geometry; by default only weights and means."""
+    return Storage()
+
+
+@python_contract
+def for_clusters(geometry: Any, clusters: Clusters) -> Any:
+    """The geometry that makes use of what these clusters have; by default the same one."""
+    return geometry
+
+
+def with_columns(geometry: Any, columns: tuple[int, ...]) -> Any:
+    """The geometry whose kernels know the number of columns, if it has the field for that."""
+    return geometry._replace(columns=columns) if hasattr(geometry, "columns") else geometry
 
 
 @contract
@@ -92,7 +110,29 @@ def merge(geometry, clusters, i, j, scratch):
 
 @contract_with_default
 def refresh(geometry, clusters, i, scratch):
-    """Compute the cached values of slot i from its other statistics; by default there are none."""
+    """Complete slot i, whose weight, mean and scatter are those of the rows that it holds.
+
+    What is cached is computed from them. By default nothing is.
+    """
+
+
+@contract_with_default
+def add_row(geometry, clusters, i, weight, values, residuals, scratch):
+    """Add a row with a weight to the scatter of slot i, whose mean is known already.
+
+    The values of the row have further digits in the residuals. By default there is no scatter.
+    """
+
+
+@python_contract
+def put_covariances(
+    geometry: Any, clusters: Clusters, slots: NDArray[np.int64], covariances: NDArray[np.float64]
+) -> None:
+    """Give slots the scatter that belongs to their weights and these covariances, or variances.
+
+    What is cached stays as it was: for slots that no dissimilarity is asked of.
+    """
+    raise TypeError(f"clusters of {type(geometry).__name__} have no covariance")
 
 
 @contract
@@ -107,12 +147,20 @@ def curvature(geometry, clusters, i, j, centre, scratch):
 # For scans.
 
 
-@contract
+@python_contract
+def with_mirror(geometry: Any, clusters: Clusters) -> Clusters:
+    """The clusters with their mirror filled in, if ``storage`` asks for one."""
+    return clusters
+
+
+@contract_with_default
 def lower_bounds(geometry, clusters, i, start, stop, scratch):
     """Fill scratch.bounds[:stop−start] with lower bounds of d from slot i to slots start…stop−1.
 
-    They are not above what ``dissimilarity`` returns. NaN for free slots.
+    They are not above what ``dissimilarity`` returns. NaN for free slots. By default 0.
     """
+    for s in range(stop - start):
+        scratch.bounds[s] = 0.0 * clusters.weights[start + s]
 
 
 @contract_with_default
@@ -178,16 +226,18 @@ def candidate_pairs(geometry, clusters, queue, first, last, start, stop, cutoffs
 # For the kd-tree.
 
 
-@inlined_contract
+@inlined_contract_with_default
 def leaf_values(geometry, clusters, i, start, cutoff, scratch):
     """Find the slots of the leaf that begins at start with d ≤ cutoff from slot i.
 
     Returns them as bits, and writes those d to their places in scratch.bounds; elsewhere anything
-    may stand.
+    may stand. By default all eight are evaluated.
     """
+    taken = at_most(load(clusters.weights, (start,)), FINITE)
+    return values_of_near(geometry, clusters, i, start, cutoff, taken, scratch)
 
 
-@inlined_contract
+@inlined_contract_with_default
 def box_bounds(geometry, clusters, i, boxes, group, cutoff, scratch):
     """Bound d from slot i to whatever the boxes of the eight nodes of a group hold.
 
@@ -195,25 +245,34 @@ def box_bounds(geometry, clusters, i, boxes, group, cutoff, scratch):
     holds clusters with means within the low and high of each column, with at least its smallest
     weight, and with features within their low and high. It has these numbers in this order, those
     of node 8g + s at boxes[g, :, s]. The weight of an empty box is infinite, and its bit is not
-    set.
+    set. By default the bounds are 0.
     """
+    store(scratch.bounds, broadcast(0.0))
+    return at_most(load(boxes, (group, 2 * clusters.means.shape[0], 0)), FINITE)
 
 
 # For audits of reducibility.
 
 
-@contract
+@contract_with_default
 def violation_bounds(geometry, clusters, a, b, start, stop, cutoff, scratch):
     """Bound the larger one of d(a∪x, b) and d(b∪x, a) for every x in the slots start…stop−1.
 
     The lower bounds go to scratch.bounds; NaN for free slots. Where that exceeds the cutoff
     anything above the cutoff will do. See `fastrbhc.reducibility.audit` for what it is good for.
+    By default they are 0.
     """
+    for s in range(stop - start):
+        scratch.bounds[s] = 0.0 * clusters.weights[start + s]
 
 
-@contract
+@contract_with_default
 def box_violation_bound(geometry, clusters, a, b, boxes, node, heaviest, cutoff, scratch):
-    """The same for all x that a box may hold, none of which weighs more than the heaviest."""
+    """The same for all x that a box may hold, none of which weighs more than the heaviest.
+
+    NaN for an empty box.
+    """
+    return 0.0 * boxes[node // LANES, 2 * clusters.means.shape[0], node % LANES]
 
 
 @inlined_kernel

@@ -6,6 +6,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.record import Clusters, difference
 from fastrbhc._engine.geometry.contract import (
@@ -62,6 +63,7 @@ class FullCovariance(NamedTuple):
             mirrored=True,
             principal=n_features > FEW_COLUMNS,
             box_features=(n_features, n_features + 2),  # largest eigenvalue and volume
+            points_alike=True,
         )
 
     def scratch_shapes(self, n_features: int) -> ScratchShapes:
@@ -70,11 +72,29 @@ class FullCovariance(NamedTuple):
             lanes=(lanes_size(n_features), LANES),
         )
 
-    def for_clusters(self, clusters: Clusters) -> FullCovariance:
-        return self
-
     def with_mirror(self, clusters: Clusters) -> Clusters:
         return with_centred_mirror(clusters)
+
+    def put_covariances(
+        self,
+        clusters: Clusters,
+        slots: NDArray[np.int64],
+        covariances: NDArray[np.float64],
+    ) -> None:
+        rows, columns = np.tril_indices(covariances.shape[1])
+        clusters.scatter[slots] = 0.0
+        clusters.scatter[slots, : rows.size] = (
+            clusters.weights[slots, None] * covariances[:, rows, columns]
+        )
+
+    def add_row(geometry, clusters, i, weight, values, residuals, scratch):
+        steps, entry = scratch.direction, 0
+        for k in range(values.size):
+            leading = values[k] - clusters.means[k, i]
+            steps[k] = leading + (residuals[k] - clusters.residuals[k, i])
+            for m in range(k + 1):
+                add_product(clusters.scatter, i, entry, weight, steps[k], steps[m])
+                entry += 1
 
     def dissimilarity(geometry, clusters, i, j, cutoff, scratch):
         d = n_features(geometry, clusters)

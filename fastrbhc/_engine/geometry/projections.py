@@ -86,14 +86,14 @@ def _violation(
         place_a += direction[k] * clusters.means[k, a]
         place_b += direction[k] * clusters.means[k, b]
     n_a, n_b, slack = clusters.weights[a], clusters.weights[b], 1e-14 * size
-    bound = _towards_bound(
+    bound = towards_bound(
         n_a, place_a, _variance(ridge, clusters, d, a, direction, -1.0),
         n_b, place_b, _variance(ridge, clusters, d, b, direction, 1.0),
         lightest, heaviest, low, high, variance, slack, cutoff,
     )  # fmt: skip
     if bound > cutoff:
         return bound
-    other = _towards_bound(
+    other = towards_bound(
         n_b, place_b, _variance(ridge, clusters, d, b, direction, -1.0),
         n_a, place_a, _variance(ridge, clusters, d, a, direction, 1.0),
         lightest, heaviest, low, high, variance, slack, cutoff,
@@ -102,7 +102,7 @@ def _violation(
 
 
 @kernel
-def _towards_bound(
+def towards_bound(
     n_a, place_a, variance_a, n_b, place_b, variance_b, lightest, heaviest, low, high, variance,
     slack, cutoff,
 ):  # fmt: skip

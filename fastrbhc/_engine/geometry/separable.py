@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.record import LEAF_SIZE, Clusters, difference, merge_means
 from fastrbhc._engine.geometry.contract import (
+    FINITE,
     ROUNDING,
-    ScratchShapes,
     Storage,
     n_features,
     values_of_near,
@@ -46,9 +46,6 @@ from fastrbhc._engine.simd import (
     smaller,
     store,
 )
-
-# Weights of boxes and slots that hold anything are at most this.
-_FINITE = 1.7e308
 
 # Of families that users have declared: whether their variance function takes eight numbers.
 _VECTORIZABLE: dict[Any, bool] = {}
@@ -179,9 +176,6 @@ class Separable(NamedTuple):
         mirrored = type(self.family).variance_function is not unknown_variance
         return Storage(mirrored=mirrored, by_cluster=mirrored)
 
-    def scratch_shapes(self, n_features: int) -> ScratchShapes:
-        return ScratchShapes()
-
 
 class SeparableOneByOne(Separable):
     """The same for families whose bounds are not for eight numbers at a time."""
@@ -282,7 +276,7 @@ def _store_bounds(total, w0, w1, cutoff, scratch):
     # Not a number, as where a variance overflows, becomes 0, which is a bound too.
     bounds = larger(total * ((w0 + w1) * ROUNDING), 0.0)
     store(scratch.bounds, bounds)
-    return at_most(bounds, cutoff) & at_most(w1, _FINITE)
+    return at_most(bounds, cutoff) & at_most(w1, FINITE)
 
 
 @kernel

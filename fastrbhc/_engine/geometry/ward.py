@@ -58,9 +58,6 @@ class Ward(NamedTuple):
             query_block=query_block_shape(n_features, GROUP),
         )
 
-    def for_clusters(self, clusters: Clusters) -> Ward:
-        return self
-
     def with_mirror(self, clusters: Clusters) -> Clusters:
         return with_centred_mirror(clusters)
 

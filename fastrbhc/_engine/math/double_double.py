@@ -9,6 +9,7 @@ References: Dekker (1971), Numer. Math. 18; Knuth, TAOCP vol. 2, 4.2.2.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from numba import types
@@ -72,6 +73,39 @@ def divide(high, low, divisor):
     quotient = high / divisor
     product, error = two_product(quotient, divisor)
     return two_sum(quotient, ((high - product) - error + low) / divisor)
+
+
+@kernel
+def product(high0, low0, high1, low1):
+    """The product of two double-doubles."""
+    leading, error = two_product(high0, high1)
+    return two_sum(leading, error + (high0 * low1 + low0 * high1))
+
+
+@kernel
+def square(high, low):
+    """The square of a double-double."""
+    leading, error = two_product(high, high)
+    return two_sum(leading, error + 2.0 * high * low)
+
+
+@kernel
+def quotient(high0, low0, high1, low1):
+    """A double-double divided by another."""
+    leading = high0 / high1
+    part, rest = multiply(leading, high1, low1)
+    left, error = add(high0, low0, -part, -rest)
+    return two_sum(leading, (left + error) / high1)
+
+
+@kernel
+def square_root(high, low):
+    """The root of a double-double that is not negative."""
+    if high <= 0.0:
+        return 0.0, 0.0
+    root = math.sqrt(high)
+    leading, error = two_product(root, root)
+    return two_sum(root, ((high - leading) - error + low) / (2.0 * root))
 
 
 @kernel

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fastrbhc._engine.clusters.observations import Observations, take
+from fastrbhc._engine.geometry.contract import storage
 from fastrbhc._engine.planning.execution import agglomerate, planned_clusters
 from fastrbhc._engine.planning.plan import Plan
 
@@ -82,6 +83,6 @@ def estimated_seconds(chosen: Plan, geometry: Any, points: Observations) -> floa
 
 def bytes_per_row(geometry: Any, n_features: int) -> int:
     """About what one distinct row needs while the tree is built, beside the row itself."""
-    storage = geometry.storage(n_features)
-    numbers = 2 + 2 * n_features + storage.scatter + storage.cached + storage.scan_features
-    return 8 * numbers + (4 * n_features if storage.mirrored else 0) + 5 * n_features + 100
+    sizes = storage(geometry, n_features)
+    numbers = 2 + 2 * n_features + sizes.scatter + sizes.cached + sizes.scan_features
+    return 8 * numbers + (4 * n_features if sizes.mirrored else 0) + 5 * n_features + 100

@@ -14,6 +14,7 @@ from fastrbhc._engine.clusters.build import clusters_of_points
 from fastrbhc._engine.clusters.observations import Observations
 from fastrbhc._engine.clusters.record import Clusters
 from fastrbhc._engine.clusters.scratch import new_scratch
+from fastrbhc._engine.geometry.contract import for_clusters, storage, with_columns
 from fastrbhc._engine.neighbors.backends import BACKENDS
 from fastrbhc._engine.planning.plan import Plan
 from fastrbhc._engine.threads import Threads
@@ -35,10 +36,10 @@ def planned_space(
     plan: Plan, geometry: Any, clusters: Clusters, threads: Threads, audited: bool = False
 ) -> Space:
     """The clusters with an index over them."""
-    features = geometry.storage(clusters.means.shape[0]).box_features
+    features = storage(geometry, clusters.means.shape[0]).box_features
     index = BACKENDS[plan.neighbors].make_index(clusters, features, threads, audited)
-    adapted = geometry.for_clusters(clusters)
-    return Space(adapted._replace(columns=plan.columns), clusters, index)
+    adapted = with_columns(for_clusters(geometry, clusters), plan.columns)
+    return Space(adapted, clusters, index)
 
 
 def planned_threads(plan: Plan, geometry: Any, clusters: Clusters, most_hits: int = 0) -> Threads:
