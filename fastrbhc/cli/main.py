@@ -129,7 +129,8 @@ def _add_cluster(add: Callable[..., argparse.ArgumentParser]) -> None:
     option(
         "--family",
         default="gaussian",
-        help="gaussian (the default), ward, poisson, multinomial, bernoulli, exponential",
+        help="gaussian (the default), ward, diagonal_gaussian, von_mises_fisher, poisson, "
+        "multinomial, bernoulli, exponential",
     )
     stop = command.add_mutually_exclusive_group()
     stop.add_argument(
