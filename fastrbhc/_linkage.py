@@ -66,7 +66,8 @@ def linkage(
         counts, a sparse matrix (made dense, as means of clusters are).
     family : str or record, default="gaussian"
         A record from `fastrbhc.families`, or its name: "spherical_gaussian" (or "ward"),
-        "gaussian", "poisson", "multinomial", "bernoulli", "exponential".
+        "gaussian", "diagonal_gaussian", "von_mises_fisher" (or "cosine"), "poisson",
+        "multinomial", "bernoulli", "exponential".
     algorithm : {"auto", "greedy", "levels", "nn_chain"}, default="auto"
         "greedy" merges the nearest pair of all at every step, and is exact for every family.
         "levels" merges many pairs at a time that are each other's nearest neighbour, on all

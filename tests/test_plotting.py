@@ -338,6 +338,24 @@ def test_full_covariances_are_those_of_the_clusters():
         np.testing.assert_allclose(covariances[cluster], np.cov(inside.T, bias=True))
 
 
+def test_diagonal_covariances_are_variances_of_the_columns():
+    labels = whole().cut(n_clusters=4)
+    _, covariances = ellipses(plane_of(HEAPS, "diagonal_gaussian"), labels, 4, labels)
+    for cluster in range(4):
+        variances = HEAPS[labels == cluster].var(axis=0)
+        np.testing.assert_allclose(covariances[cluster], np.diag(variances))
+
+
+def test_ellipses_of_directions_are_those_of_the_rows():
+    X = HEAPS + 30.0
+    labels = whole().cut(n_clusters=4)
+    _, covariances = ellipses(plane_of(X, "von_mises_fisher"), labels, 4, labels)
+    directions = X / np.linalg.norm(X, axis=1, keepdims=True)
+    for cluster in range(4):
+        reference = np.cov(directions[labels == cluster].T, bias=True)
+        np.testing.assert_allclose(covariances[cluster], reference, atol=1e-15)
+
+
 def test_one_circle_for_all_spherical_clusters():
     labels = whole().cut(n_clusters=4)
     _, covariances = ellipses(plane_of(HEAPS, "ward"), labels, 4, labels)

@@ -36,7 +36,8 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
     option(
         "--family",
         default="gaussian",
-        help="gaussian (the default), ward, poisson, multinomial, bernoulli, exponential",
+        help="gaussian (the default), ward, diagonal_gaussian, von_mises_fisher, poisson, "
+        "multinomial, bernoulli, exponential",
     )
     stop = command.add_mutually_exclusive_group()
     for name, (flags, settings) in _linkage_options().items():
