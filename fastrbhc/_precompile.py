@@ -315,7 +315,8 @@ def _use_family(name: str, audit: Any, algorithms: list[str], scans_first: bool)
         # Scans for reducible families are short, and share work by threads where the tree does not.
         n = _ROWS_TO_SCAN if as_family(name).reducible else _FEW_ROWS
         _grow(_rows(name, n, _MANY_COLUMNS), name, audit, algorithms)
-        _grow(_rows(name, 50, 1), name, audit, algorithms)  # one column has another layout
+        # Few rows take a way of their own, and one column has another layout.
+        _grow(_rows(name, 50, 1), name, audit, algorithms)
 
     for part in (by_scanning, on_a_tree) if scans_first else (on_a_tree, by_scanning):
         part()
