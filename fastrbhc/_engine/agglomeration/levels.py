@@ -1,18 +1,18 @@
 """Reciprocal nearest neighbours, level by level.
 
-Where d is reducible, two clusters that are each other's nearest neighbour may be merged at any
-time: the tree stays the greedy one. This order merges all such pairs below a level, many at a
-time, looks up the neighbours of the clusters that this concerns, on several threads, and goes
-on until no pair is left below the level; then the level rises to the median of what is left.
-Staying at one level keeps the clusters alike in size, which is what makes queries cheap:
-one large cluster in a sea of points has to look at many of them.
+If d is reducible, two clusters that are each other's nearest neighbour may be merged at any time:
+the tree is still the greedy one. A round merges all such pairs below a level, and looks up the
+neighbours of the affected clusters, on several threads. When no pair below the level remains, the
+level rises to the median of the remaining keys. The clusters active at one level are similar in
+size, which keeps queries cheap: a large cluster among single points has to examine many of them.
 
-Every cluster stands in the list of those whose nearest neighbour is the same. It leaves that list
-only when the neighbour is merged, and then the whole list is read, so that a round costs what it
-changes. A cluster whose neighbour is gone keeps its old key, which is a lower bound of the new one,
-since d is reducible; it is looked up again once the level has passed that key.
+Every cluster is in the reverse-neighbour list of its nearest neighbour. It leaves that list only
+when the neighbour is merged, and then the whole list is read, so that the cost of a round is
+proportional to the changes. A cluster whose neighbour was merged keeps its old key, which is a
+lower bound of the new one because d is reducible; it is looked up again once the level has passed
+that key.
 
-What decides the order of merges is compiled once for all families: look-ups and merges are jobs.
+The code that chooses the merges is compiled once for all families: look-ups and merges are jobs.
 """
 
 from __future__ import annotations
@@ -65,20 +65,20 @@ from fastrbhc._engine.team import Team, parallel_for, team_of
 from fastrbhc._engine.threads import Threads
 from fastrbhc._engine.traversal import in_order, subtree_maxima
 
-# With so few clusters left, all the rest is one level.
+# With fewer keys than this, all remaining merges are one level.
 _LAST_LEVEL = 64
 
-# A round that takes longer is shared by Python, which can be interrupted.
+# Longer rounds are distributed by Python, which can be interrupted.
 _LONG_SECONDS = 0.1
 
-# Slots that one call looks through when a level starts.
+# Number of slots per piece when a level starts.
 _STRETCH = 4096
 
-# Boxes are fitted again for each pair if there are few pairs, else for all that were touched: with
-# more than one pair for so many slots.
+# With at most one pair per this many slots, boxes are refitted pair by pair; otherwise all touched
+# boxes are refitted together.
 _SLOTS_PER_PAIR = 256
 
-# Pieces that a round is cut into, per thread, each of so many slots or pairs at least.
+# Pieces of a round per thread, and the smallest number of slots or pairs per piece.
 _PIECES, _SMALLEST_PIECE = 4, 16
 
 # Keys are counted by their exponent and the first four bits after it.
@@ -87,40 +87,40 @@ _KEY_SHIFT, _KEY_COUNTS = 48, 1 << 15
 
 @record
 class ReverseNeighbors:
-    """Whose nearest neighbour a slot is: a linked list for every slot."""
+    """A linked list for every slot, of the slots whose nearest neighbour it is."""
 
-    head: NDArray[np.int32]  # the first of those whose neighbour the slot is
-    next: NDArray[np.int32]  # the next of those with the same neighbour
+    head: NDArray[np.int32]  # the first slot of each list
+    next: NDArray[np.int32]  # the next slot in the same list
 
 
 @record
 class Rounds:
-    """What the merges of a level are chosen from."""
+    """The queues and lists from which the merges of a level are chosen."""
 
     reverse: ReverseNeighbors
-    queries: Queries  # its values are the keys: d to the neighbour, or a lower bound where stale
+    queries: Queries  # values are the keys: d to the neighbour, or a lower bound if stale
     found: NDArray[np.int32]  # slots that have been looked up
-    unions: NDArray[np.int32]  # of each pair to be merged the slot that will hold the union
-    partners: NDArray[np.int32]  # and the slot of the other part
-    stretches: NDArray[np.int64]  # (…, 2), how many each stretch of slots has queued and found
-    counts: NDArray[np.int64]  # how many keys have the same leading bits
+    unions: NDArray[np.int32]  # slot of the union, for each pair to be merged
+    partners: NDArray[np.int32]  # slot of the other part
+    stretches: NDArray[np.int64]  # (…, 2), numbers queued and found per stretch of slots
+    counts: NDArray[np.int64]  # number of keys per value of the leading bits
     n_queued: int
     n_found: int
     n_pairs: int
-    looked_up: bool  # whether the queue has been looked up, and not yet entered into the lists
+    looked_up: bool  # whether results of the queue have yet to enter the lists
     level: float  # only pairs below it are merged
 
 
 @record
 class Levels:
-    """All that the algorithm works on, but for what knows the family."""
+    """The state of the algorithm, of the same type for all families."""
 
     log: MergeLog
     clusters: Clusters
     rounds: Rounds
-    look_up: Job  # some of the queue
-    merge: Job  # some of the pairs
-    start: Job  # some stretches of a new level
+    look_up: Job  # for a range of the queue
+    merge: Job  # for a range of the pairs
+    start: Job  # for a range of stretches of a new level
     refitting: Refitting
     rebuild_below: float
     team: Team
@@ -128,7 +128,7 @@ class Levels:
 
 @record
 class Merging:
-    """All that merging depends on."""
+    """The task of `_merge_pairs`."""
 
     geometry: Any
     clusters: Clusters
@@ -139,7 +139,7 @@ class Merging:
 
 @record
 class LevelStart:
-    """All that the start of a level depends on."""
+    """The task of `_start_level`."""
 
     clusters: Clusters
     rounds: Rounds
@@ -156,7 +156,7 @@ def levels(
     n = log.n_alive
     state = _initial_state(space, threshold, log, threads)
     _merge_by_levels(state, space.index, threads, report)
-    del state  # memory: neighbours are not needed any more
+    del state  # frees memory: neighbours are no longer needed
     return by_level(finished(log), n)
 
 
@@ -254,7 +254,7 @@ def _merge_by_levels(
 
 @kernel
 def _advance(state, longest_queue, longest_list, scratch):
-    """Round after round, as long as none is too long for a kernel."""
+    """Run rounds until one is too long for a kernel."""
     log, clusters, rounds, team = state.log, state.clusters, state.rounds, state.team
     budget = max(longest_queue, 1)
     while budget > 0:
@@ -288,7 +288,7 @@ def _advance(state, longest_queue, longest_list, scratch):
 
 @kernel
 def _merge_round(state, scratch):
-    """Merge the pairs of a round, and let the index know."""
+    """Merge the pairs of a round, and update the index."""
     rounds, refitting, team, pairs = state.rounds, state.refitting, state.team, state.rounds.n_pairs
     parallel_for(team, state.merge, pairs, _n_pieces(pairs, team.size), scratch)
     advance_count(state.log, pairs)
@@ -304,13 +304,13 @@ def _merge_round(state, scratch):
 
 @kernel
 def _n_pieces(count, n_threads):
-    """How many pieces so many slots or pairs are cut into."""
+    """The number of pieces for ``count`` slots or pairs."""
     return min(1 + count // _SMALLEST_PIECE, _PIECES * n_threads)
 
 
 @kernel
 def _next_level(rounds, n_slots):
-    """A level that half of the keys are below, or a few more; NaN if none is left.
+    """A level above half of the keys, or slightly more; NaN if there are no keys.
 
     Keys are counted by their leading bits: one pass, without a copy, and the order of the slots
     does not matter.
@@ -336,7 +336,7 @@ def _next_level(rounds, n_slots):
 
 @kernel
 def _enlist(rounds):
-    """Enter those that have been looked up into the lists of their neighbours."""
+    """Enter the slots that have been looked up into the lists of their neighbours."""
     reverse, queries, count = rounds.reverse, rounds.queries, rounds.n_queued
     for q in range(count):
         x = queries.queue[q]
@@ -350,7 +350,7 @@ def _enlist(rounds):
 
 @kernel
 def _start_level(task, first, last, scratch):
-    """Queue what is stale below the level, and find the pairs that waited for it.
+    """Queue stale slots below the level, and find the reciprocal pairs below it.
 
     Each stretch writes to its own part of the lists, so that threads can share them.
     """
@@ -374,7 +374,7 @@ def _start_level(task, first, last, scratch):
 
 @kernel
 def _compact_lists(rounds, n_stretches):
-    """Make one list of those of all stretches."""
+    """Join the lists of all stretches."""
     queue, found, stretches = rounds.queries.queue, rounds.found, rounds.stretches
     n_queued, n_found = 0, 0
     for stretch in range(n_stretches):
@@ -390,7 +390,7 @@ def _compact_lists(rounds, n_stretches):
 
 @kernel
 def _pair_up(rounds):
-    """Find pairs to merge among the slots found; queue unions and those who lose a neighbour."""
+    """Find pairs among the slots found; queue unions and slots whose neighbour is merged."""
     queries, reverse, level = rounds.queries, rounds.reverse, rounds.level
     keys, neighbors, queue = queries.values, queries.neighbors, queries.queue
     n_queued, pairs = rounds.n_queued, 0
@@ -421,7 +421,7 @@ def _pair_up(rounds):
 
 @kernel
 def _merge_pairs(merging, first, last, scratch):
-    """Merge some of the pairs, which have no slot in common."""
+    """Merge a range of the pairs, which have no slot in common."""
     log, rounds, clusters = merging.log, merging.rounds, merging.clusters
     n_leaves = log.heights.size + 1
     for pair in range(first, last):
@@ -433,10 +433,10 @@ def _merge_pairs(merging, first, last, scratch):
 
 
 def by_level(merges: Merges, n: int) -> Merges:
-    """The merges as if made in the order of their heights, which d being reducible allows.
+    """The merges in the order of their heights, which is valid because d is reducible.
 
-    So the order tells nothing of slots or rounds. Where several merges are equally high, those
-    with the fewest merges below come first, and of these the one with the smallest rank.
+    So the order does not depend on slots or rounds. Of several merges at the same height, those
+    with the shortest path below come first, and of these the one with the smallest rank.
     """
     children, heights = merges
     levels = subtree_maxima(children, heights, n)
@@ -453,9 +453,9 @@ def by_level(merges: Merges, n: int) -> Merges:
 def _depths_and_ranks(
     children: NDArray[np.int64], n: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Of each merge how many are below it on the longest path, and its smaller rank.
+    """The number of merges on the longest path below each merge, and its smaller rank.
 
-    A leaf is named by its rank, and no two merges have the same smaller rank.
+    A leaf is numbered by its rank, and no two merges have the same smaller rank.
     """
     depths, smaller, unions = np.zeros((3, children.shape[0]), np.int64)
     _find_depths_and_ranks(children, n, depths, smaller, unions)
@@ -486,14 +486,14 @@ def _relocate(rounds: Rounds, slots: NDArray[np.int64], places: NDArray[np.int64
 
 @kernel
 def _remap_slots(rounds, n, places):
-    """Name neighbours and lists by the places that they have moved to."""
+    """Renumber neighbours and lists by their new slots."""
     neighbors, reverse = rounds.queries.neighbors, rounds.reverse
     for x in range(n):
         y = np.int64(neighbors[x])
         if y >= 0:
             neighbors[x] = places[y]
         elif y != UNKNOWN:
-            # A slot that was only likely near may be gone, and places is −1 there.
+            # The slot of a hint may have been merged, and places is −1 there.
             neighbors[x] = as_hint(places[hint_of(y)])
         if reverse.head[x] >= 0:
             reverse.head[x] = places[reverse.head[x]]
