@@ -1,20 +1,21 @@
-"""Counting the violations of reducibility in a tree, exactly, by making its merges again.
+"""Exact counts of the violations of reducibility in a tree, by repeating its merges.
 
-When a and b become c, another cluster x violates reducibility if c is nearer to it than both parts
-were: d(c, x) < min(d(a, x), d(b, x)). For any φ, by writing out f(a) + f(b) − f(a∪b) everywhere,
+When a and b are merged into c, another cluster x violates reducibility if c is nearer to it than
+both parts were: d(c, x) < min(d(a, x), d(b, x)). For any φ, by writing out f(a) + f(b) − f(a∪b)
+everywhere,
 
     d(c, x) − d(a, x) = d(a∪x, b) − d(a, b),        and the same with a and b exchanged.
 
-So x violates it iff both d(a∪x, b) and d(b∪x, a) are below the height d(a, b) of the merge: x has
-to pull a towards b, and b towards a. A lower bound of either rules x out, or a whole box of x (see
-``pull_bounds`` and ``box_pull_bound`` in `contract`); what is left is decided by the definition.
+So x violates it iff both d(a∪x, b) and d(b∪x, a) are below the height d(a, b) of the merge: adding
+x moves a towards b, and b towards a. A lower bound of either rules out x, or all x in a box (see
+``violation_bounds`` and ``box_violation_bound`` in `contract`); the definition decides the rest.
 
-The merges of a finished tree are made once more, in their order, on an index of their own.
-*Batches* of merges, none of which needs the union of another, are searched on all threads: for the
-p-th of them the clusters alive are those in the index, less the parts of the pairs before it, and
-the unions of these, which wait in spare slots. Then the merges of the batch are made one by
-one. Where one has violations, they are looked at again before it is made, one by one, among the
-clusters then alive: how large they are, and whether they have consequences.
+The merges of a finished tree are repeated, in their order, on a separate index. *Batches* of
+merges, none of which needs the union of another, are searched on all threads: for the p-th merge of
+a batch, the active clusters are those in the index without the parts of the earlier pairs, and the
+unions of these pairs, which are in spare slots. Then the merges of the batch are made one by one.
+If a merge has violations, they are examined once more before it is made, among the clusters active
+then: how large they are, and whether they have consequences.
 """
 
 from __future__ import annotations
@@ -49,24 +50,24 @@ from fastrbhc._engine.records import Job, call, record
 from fastrbhc._engine.team import Team, parallel_for, team_of
 from fastrbhc._engine.threads import Threads
 
-# Values of d are good to ten digits or more, so a deficit has to be larger than this share of d.
+# Values of d are accurate to ten digits or more, so a deficit has to exceed this share of d.
 TOLERANCE = 1e-10
 
-# Merges that are searched together, and pairs times columns that one batch may look at.
+# The most merges per batch, and the most pairs times columns that a batch may examine.
 _LARGEST_BATCH, _MOST_PAIRS = 64, 20_000_000
 
-# Parts of the index that a search is cut into where there are fewer merges than keep all threads
-# busy: as in a chain, each of whose merges needs the one before.
+# Parts of the index that threads share if a batch has too few merges to keep them busy, as in a
+# chain, where each merge needs the one before.
 _PARTS = 16
 
 
 @record
 class Tally:
-    """What has been found so far."""
+    """The counts so far."""
 
-    violations: NDArray[np.int64]  # (m,), of every merge
-    consequential: NDArray[np.int64]  # (m,), those with c nearer to x than all others were
-    deficits: NDArray[np.float64]  # (m,), the largest 1 − d(c, x) / min(d(a, x), d(b, x)) of each
+    violations: NDArray[np.int64]  # (m,), per merge
+    consequential: NDArray[np.int64]  # (m,), with c nearer to x than all other clusters were
+    deficits: NDArray[np.float64]  # (m,), the largest 1 − d(c, x) / min(d(a, x), d(b, x)) per merge
     n_premise_holds: int  # violations with d(a, b) at most d(a, x) and d(b, x)
     worst_merge: int  # the merge with the largest deficit of all, or −1
     worst_node: int  # and its x
@@ -74,12 +75,12 @@ class Tally:
 
 @record
 class Sample:
-    """Triples to be looked at instead of all, by merge."""
+    """A sample of the triples, by merge."""
 
     starts: NDArray[np.int64]  # (m + 1,), the first triple of each merge; empty for all triples
-    others: NDArray[np.int64]  # (…,), which of the other clusters alive it is
-    alive: NDArray[np.int64]  # (n,), the slots of clusters alive, in an order of no meaning
-    positions: NDArray[np.int64]  # (capacity,), where each slot stands in ``alive``
+    others: NDArray[np.int64]  # (…,), the number of x among the other active clusters
+    alive: NDArray[np.int64]  # (n,), the slots of active clusters, in arbitrary order
+    positions: NDArray[np.int64]  # (capacity,), the position of each slot in ``alive``
 
 
 @record
@@ -88,15 +89,15 @@ class Batch:
 
     pairs: NDArray[np.int64]  # (…, 2), slots
     found: NDArray[np.int64]  # (…, _PARTS), violations by merge and part of the index
-    pair_of_slot: NDArray[np.int64]  # (capacity,), of each slot in which pair it is, or −1
-    unions: int  # the first of the slots for unions, two for each merge
+    pair_of_slot: NDArray[np.int64]  # (capacity,), the pair of each slot, or −1
+    unions: int  # the first slot for unions, two per merge
     size: int  # merges in the batch
     n_parts: int  # parts of the index
 
 
 @record
 class Examination:
-    """All that the search for violations depends on."""
+    """The task of the search for violations."""
 
     geometry: Any
     clusters: Clusters
@@ -111,17 +112,17 @@ class Examination:
 
 @record
 class Replay:
-    """A tree that is being built again, but for what knows the family."""
+    """The state of the audit, of the same type for all families."""
 
     clusters: Clusters
     log: MergeLog
-    slots: NDArray[np.int64]  # (n + m,), the slot of each node alive
+    slots: NDArray[np.int64]  # (n + m,), the slot of each active node
     batch: Batch
     sample: Sample
-    unite: Job  # some of the batch
-    search: Job  # some of the batch's merges, times parts of the index
-    examine: Job  # one merge of the batch
-    note_merge: Job  # one pair, given as its slots
+    unite: Job  # for a range of the batch
+    search: Job  # for a range of the batch's merges times parts of the index
+    examine: Job  # for one merge of the batch
+    note_merge: Job  # for one pair, given as its slots
     rebuild_below: float
     team: Team
 
@@ -134,9 +135,9 @@ def audit_merges(
     threads: Threads,
     report: Callable[[str, int], None],
 ) -> Tally:
-    """Make the merges again and count; clusters and index are used up.
+    """Repeat the merges and count violations; clusters and index are overwritten.
 
-    A sample lists triples by number: those of the first merge, then those of the second, and so on.
+    A sample lists triples by number: first the triples of the first merge, then of the second, …
     """
     clusters = space.clusters
     n, m, capacity = clusters.n_slots, heights.size, clusters.weights.size
@@ -152,7 +153,7 @@ def audit_merges(
     )
     log = MergeLog(children, heights, clusters.ranks.copy(), 0, n)
     triples = _by_merge(sample, n, m, capacity)
-    # Two spare slots for each merge, behind the last leaf that may hold a cluster.
+    # Two spare slots per merge, behind the last leaf that may contain a cluster.
     largest = min(_LARGEST_BATCH, (capacity - -(-n // LEAF_SIZE) * LEAF_SIZE) // 2)
     batch = Batch(
         pairs=np.empty((largest, 2), np.int64),
@@ -237,7 +238,7 @@ def _by_merge(sample: NDArray[np.int64] | None, n: int, m: int, capacity: int) -
 
 @kernel
 def _advance(replay, budget, scratch):
-    """Batch after batch, until the budget is spent."""
+    """Run batches until the budget is spent."""
     log, batch, team, clusters = replay.log, replay.batch, replay.team, replay.clusters
     n_columns = clusters.means.shape[0]
     while budget > 0:
@@ -261,7 +262,7 @@ def _advance(replay, budget, scratch):
 
 @kernel
 def _choose(replay):
-    """Take the next merges, up to the first that needs a union of these; how many they are."""
+    """Take the next merges, up to the first that needs a union of the batch; how many."""
     log, batch, slots, clusters = replay.log, replay.batch, replay.slots, replay.clusters
     pairs_each = clusters.n_slots * clusters.means.shape[0]
     most = min(batch.pairs.shape[0], 1 + _MOST_PAIRS // pairs_each)
@@ -279,7 +280,7 @@ def _choose(replay):
 
 @kernel
 def _make(replay, p, scratch):
-    """Note the violations of the p-th merge of the batch, and make it."""
+    """Record the violations of the p-th merge of the batch, and make it."""
     clusters, log, batch, slots = replay.clusters, replay.log, replay.batch, replay.slots
     a, b, union = batch.pairs[p, 0], batch.pairs[p, 1], batch.unions + 2 * p
     if replay.sample.starts.size:
@@ -305,7 +306,7 @@ def _make(replay, p, scratch):
 
 @kernel
 def _unite(examination, first, last, scratch):
-    """Make the unions of some of the pairs in spare slots, from copies."""
+    """Make the unions of a range of the pairs in spare slots, from copies."""
     clusters, batch = examination.clusters, examination.batch
     for p in range(first, last):
         union = batch.unions + 2 * p
@@ -316,7 +317,7 @@ def _unite(examination, first, last, scratch):
 
 @kernel
 def _search(examination, first, last, scratch):
-    """Count the violations of some merges in some parts of the index."""
+    """Count the violations of a range of merges times parts of the index."""
     parts = examination.batch.n_parts
     for piece in range(first, last):
         _search_part(examination, piece // parts, piece % parts, scratch)
@@ -335,7 +336,7 @@ def _search_part(examination, p, part, scratch):
     )
     for h in range(count):
         x = hits[h]
-        # The parts of this pair and of those before it are not among the others.
+        # The clusters of this pair and of earlier pairs are not among the others.
         earlier = 0 <= batch.pair_of_slot[x] <= p
         if not earlier and _violates(geometry, clusters, a, b, union, x, scratch):
             found += 1
@@ -366,7 +367,7 @@ def _violates(geometry, clusters, a, b, union, x, scratch):
 
 @kernel
 def _examine(examination, first, last, scratch):
-    """Note the violations of the next merge, the one of the batch from first up to last."""
+    """Record the violations of the next merge, number ``first`` of the batch."""
     batch = examination.batch
     a, b, union = batch.pairs[first, 0], batch.pairs[first, 1], batch.unions + 2 * first
     if examination.sample.starts.size:
@@ -377,7 +378,7 @@ def _examine(examination, first, last, scratch):
 
 @kernel
 def _examine_all(examination, a, b, union, scratch):
-    """Note all violations of the next merge, among the clusters now alive."""
+    """Record all violations of the next merge, among the active clusters."""
     log = examination.log
     count = possible_violations(
         examination.index,
@@ -398,11 +399,11 @@ def _examine_all(examination, a, b, union, scratch):
 
 @kernel
 def _examine_sample(examination, a, b, union, scratch):
-    """Note the violations of the next merge in the sample, and let b leave the list."""
+    """Record the violations of the next merge in the sample, and remove b from the list."""
     sample, place = examination.sample, examination.log.n_merges
     alive, positions = sample.alive, sample.positions
     last = examination.log.n_alive - 1
-    # The two parts at the end of the list, and before them all others.
+    # The two parts are at the end of the list, all others before them.
     for slot, end in ((a, last - 1), (b, last)):
         other, position = alive[end], positions[slot]
         alive[position], positions[other] = other, position
@@ -413,7 +414,7 @@ def _examine_sample(examination, a, b, union, scratch):
 
 @kernel
 def _examine_triple(examination, a, b, union, x, scratch):
-    """Note it if x violates reducibility in the next merge."""
+    """Record whether x violates reducibility in the next merge."""
     geometry, clusters, tally = (
         examination.geometry,
         examination.clusters,
@@ -436,7 +437,7 @@ def _examine_triple(examination, a, b, union, x, scratch):
     if deficit > largest or same:
         tally.worst_merge, tally.worst_node = place, node
     tally.deficits[place] = max(tally.deficits[place], deficit)
-    # Anything as near as the union will be: then it has no consequences.
+    # If any cluster is as near as the union will be, the violation has no consequences.
     queries.queue[0], queries.neighbors[x] = x, UNKNOWN
     queries.cutoff = np.nextafter(value, np.inf)
     call(examination.nearest, 0, 1, scratch)

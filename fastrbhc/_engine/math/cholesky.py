@@ -1,7 +1,7 @@
 """Row-by-row Cholesky factors of scatter matrices, in floats or in double-double.
 
-The matrix is S_i + S_j + ridge·I (or S_i + ridge·I for j = −1), with S the scatter of a cluster: the
-rows of the lower triangle in clusters.scatter, first the leading digits, then the further digits.
+The matrix is S_i + S_j + ridge·I (or S_i + ridge·I for j = −1), with S the scatter of a cluster.
+clusters.scatter has the rows of the lower triangle: the leading digits, then the further digits.
 
 A cluster of few rows is flat in some directions, where all large terms cancel and only the ridge
 remains. In floats the result loses one digit per factor of ten between the two; the callers check

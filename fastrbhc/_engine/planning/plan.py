@@ -12,7 +12,7 @@ from fastrbhc._engine.agglomeration.direct import MOST_POINTS
 from fastrbhc._engine.geometry.contract import FEW_COLUMNS
 from fastrbhc._engine.neighbors.backends import BACKENDS
 
-# Kernels that know the number of columns are compiled for each number: this pays from this number of
+# Kernels that know the number of columns are compiled for each number, which pays from this many
 # points on.
 WORTH_COMPILING = 5_000
 
