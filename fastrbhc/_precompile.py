@@ -1,8 +1,8 @@
 """Compiling ahead of time: small calls that go through the same kernels as large ones.
 
-Numba compiles one function at a time in a process, so the work is shared by processes. Each makes
-the calls of one `Job` and leaves the kernels in the common cache on disk. What all families have in
-common is compiled by the process that comes first, and read by the others.
+Numba compiles one function at a time per process, so several processes share the work. Each makes
+the calls of one `Job` and writes the kernels to the common cache on disk. Kernels that all families
+share are compiled by the first process that needs them, and loaded by the others.
 """
 
 from __future__ import annotations
@@ -39,40 +39,40 @@ from fastrbhc.families import as_family, registered
 
 _config: Any = _numba_config
 
-# Where nothing is said about families.
+# The default families.
 _USUAL = ("spherical_gaussian", "gaussian", "poisson")
 
 # The line that a process writes for each kernel.
 _COMPILED = "compiled"
 
-# More columns than the kd-tree is taken for.
+# More columns than the kd-tree is used for.
 _MANY_COLUMNS = FEW_COLUMNS + 4
-# On the kd-tree, and by scanning: enough for two threads, if they are of use to the algorithm.
+# Rows on the kd-tree, and for scans: enough for two threads, if the algorithm uses them.
 _ROWS_ON_A_TREE, _ROWS_TO_SCAN = 2_700, 1_300
-# Enough for all that takes a single thread.
+# Rows for everything that runs on a single thread.
 _FEW_ROWS = 300
 
 
 class Compiled(NamedTuple):
-    """What was compiled, not counting what was on disk before."""
+    """The kernels compiled, without those that were already on disk."""
 
     kernels: int
     seconds: float
 
 
 class Job(NamedTuple):
-    """What one process compiles: a family or a model, and for which trees."""
+    """The work of one process: a family or a model, and the kinds of trees."""
 
     kind: str  # "family" or "model"
     name: str
-    columns: int | None  # a number of columns that look-ups know, or None for all other kernels
+    columns: int | None  # for kernels that know this number of columns; None for all others
     audit: bool | str
     algorithms: tuple[str, ...]
     scans_first: bool  # half of the processes begin at the other end
 
     @property
     def title(self) -> str:
-        """What the user sees."""
+        """The name that the user sees."""
         of = f"BHC {self.name}" if self.kind == "model" else self.name
         return of if self.columns is None else f"{of}, columns: {self.columns}"
 
@@ -96,7 +96,7 @@ def precompile(
     ----------
     families : str or sequence of str, optional
         Names of families, or records of the package. By default the spherical Gaussian (Ward), the
-        Gaussian and the Poisson family. Families of your own cannot be compiled ahead of time:
+        Gaussian and the Poisson family. User-defined families cannot be compiled ahead of time:
         their kernels are kept in memory only.
     n_features : int or sequence of int, optional
         Numbers of columns. From 5,000 rows on, kernels for up to 8 columns know their number, and
@@ -104,7 +104,7 @@ def precompile(
     audit : bool, default=False
         Compile for audits too.
     algorithms : str or sequence of str, default="auto"
-        See `linkage`. What does not apply to a family is passed over.
+        See `linkage`. Algorithms that do not apply to a family are skipped.
     bhc : bool or sequence of str, default=False
         Names of models for `bhc_linkage`; True for all of them.
     n_jobs : int, optional
@@ -115,8 +115,8 @@ def precompile(
     Returns
     -------
     dict
-        For each family, number of columns and model how many kernels were compiled, and how many
-        seconds its process took. What was on disk before is not compiled again.
+        For each family, number of columns and model: the number of kernels compiled, and the time
+        of its process in seconds. Kernels that are already on disk are not compiled again.
 
     Raises
     ------
@@ -125,9 +125,9 @@ def precompile(
 
     Notes
     -----
-    Compiled kernels serve one state of the package, one version of Python and of Numba, and one
-    kind of CPU. If a container is built on one kind of CPU and runs on another, set
-    ``NUMBA_CPU_NAME`` to what they have in common, for example ``x86-64-v3``, and
+    Compiled kernels are valid for one state of the package, one version of Python and of Numba, and
+    one kind of CPU. If a container is built on one kind of CPU and runs on another, set
+    ``NUMBA_CPU_NAME`` to a common baseline, for example ``x86-64-v3``, and
     ``NUMBA_CPU_FEATURES`` to an empty string, in both places.
 
     See Also
@@ -149,7 +149,7 @@ def precompile(
 def _jobs(
     families: Any, n_features: Any, audit: bool, algorithms: Any, bhc: Any
 ) -> list[tuple[Job, list[Job]]]:
-    """What to compile: each job with those that are to follow it."""
+    """The jobs to run, each with the jobs that follow it."""
     names = [_family_name(each) for each in _several(_USUAL if families is None else families)]
     given = [] if n_features is None else _several(n_features)
     columns = sorted({check_count(each, "n_features") for each in given})
@@ -241,7 +241,7 @@ def _run(
 
 
 class _Processes:
-    """Processes that write a line per kernel, and what they have compiled together."""
+    """Processes that write a line per kernel, and the kernels they have compiled."""
 
     def __init__(self, report: Callable[[int], None]) -> None:
         self._report = report
@@ -250,7 +250,7 @@ class _Processes:
         self._running: list[subprocess.Popen[str]] = []
 
     def run(self, job: Job) -> Compiled:
-        """Run a job in a process of its own."""
+        """Run a job in a separate process."""
         start, kernels, said = time.perf_counter(), 0, ""
         with _started(job) as process:
             self._running.append(process)
@@ -270,7 +270,7 @@ class _Processes:
         return Compiled(kernels, time.perf_counter() - start)
 
     def stop(self) -> None:
-        """End those that are running."""
+        """Terminate the running processes."""
         for process in list(self._running):
             process.terminate()
 
@@ -306,13 +306,13 @@ def work() -> None:
 
 
 def _use_family(name: str, audit: Any, algorithms: list[str], scans_first: bool) -> None:
-    """All that does not depend on the number of columns."""
+    """Compile the kernels that serve any number of columns."""
 
     def on_a_tree() -> None:
         _grow(_rows(name, _ROWS_ON_A_TREE, 3), name, audit, algorithms)
 
     def by_scanning() -> None:
-        # Scans for reducible families are short, and share work by threads where the tree does not.
+        # Scans for reducible families are short, and use threads where the tree does not.
         n = _ROWS_TO_SCAN if as_family(name).reducible else _FEW_ROWS
         _grow(_rows(name, n, _MANY_COLUMNS), name, audit, algorithms)
         # Few rows take a way of their own, and one column has another layout.
@@ -332,7 +332,7 @@ def _use_family(name: str, audit: Any, algorithms: list[str], scans_first: bool)
 
 
 def _use_columns(name: str, columns: int, audit: Any, algorithms: list[str]) -> None:
-    """What knows the number of columns."""
+    """Compile the kernels that know the number of columns."""
     _grow(_rows(name, WORTH_COMPILING, columns), name, audit, algorithms)
 
 
@@ -346,7 +346,7 @@ def _grow(X: NDArray[np.float64], name: str, audit: Any, algorithms: list[str]) 
 
 
 def _look_at(tree: Any) -> None:
-    """What is asked of a tree."""
+    """Call the methods of a tree."""
     tree.cut(n_clusters=2)
     tree.path()
     tree.leaves_order()

@@ -14,9 +14,9 @@ _LISTENING: list[Any] = []
 
 @contextmanager
 def compiling_shown(wanted: bool) -> Iterator[None]:
-    """Say that kernels are being compiled, and how many so far; nothing if all are on disk.
+    """Show that kernels are being compiled, and their number so far; nothing if all are on disk.
 
-    How many there will be is not known beforehand. Inside another such context this one is silent.
+    The total is not known beforehand. Inside another such context this one is silent.
     """
     if not wanted or _LISTENING:
         yield

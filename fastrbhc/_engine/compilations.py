@@ -1,4 +1,4 @@
-"""Who wants to know when a program is compiled is told; kernels from the cache tell nothing."""
+"""Callbacks before and after a program is compiled; none for kernels loaded from the cache."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class _Listener(event.Listener):
 
 
 def _is_program(event: Any) -> bool:
-    """Not a fragment, and not a function of somebody else."""
+    """Whether a program of this package is compiled, not a fragment or any other function."""
     return event.data["dispatcher"]._compiler.pipeline_class is ProgramCompiler
 
 
 def listening(begun: Callable[[], None], finished: Callable[[], None]) -> Any:
-    """A context in which one function is called before, and one after, a program is compiled.
+    """A context in which ``begun`` and ``finished`` are called around each compilation.
 
-    Numba tells its listeners of every function that it compiles, so this costs nothing at calls.
+    Numba notifies its listeners of compilations only, so calls of kernels cost nothing extra.
     """
     return _event.install_listener("numba:compile", _Listener(begun, finished))

@@ -1,20 +1,21 @@
-"""Counting the violations of reducibility in a tree, exactly, by making its merges again.
+"""Exact counts of the violations of reducibility in a tree, by repeating its merges.
 
-When a and b become c, another cluster x violates reducibility if c is nearer to it than both parts
-were: d(c, x) < min(d(a, x), d(b, x)). For any φ, by writing out f(a) + f(b) − f(a∪b) everywhere,
+When a and b are merged into c, another cluster x violates reducibility if c is nearer to it than
+both parts were: d(c, x) < min(d(a, x), d(b, x)). For any φ, by writing out f(a) + f(b) − f(a∪b)
+everywhere,
 
     d(c, x) − d(a, x) = d(a∪x, b) − d(a, b),        and the same with a and b exchanged.
 
-So x violates it iff both d(a∪x, b) and d(b∪x, a) are below the height d(a, b) of the merge: x has
-to pull a towards b, and b towards a. A lower bound of either rules x out, or a whole box of x (see
-``pull_bounds`` and ``box_pull_bound`` in `contract`); what is left is decided by the definition.
+So x violates it iff both d(a∪x, b) and d(b∪x, a) are below the height d(a, b) of the merge: adding
+x moves a towards b, and b towards a. A lower bound of either rules out x, or all x in a box (see
+``violation_bounds`` and ``box_violation_bound`` in `contract`); the definition decides the rest.
 
-The merges of a finished tree are made once more, in their order, on an index of their own.
-*Batches* of merges, none of which needs the union of another, are searched on all threads: for the
-p-th of them the clusters alive are those in the index, less the parts of the pairs before it, and
-the unions of these, which wait in spare slots. Then the merges of the batch are made one by
-one. Where one has violations, they are looked at again before it is made, one by one, among the
-clusters then alive: how large they are, and whether they have consequences.
+The merges of a finished tree are repeated, in their order, on a separate index. *Batches* of
+merges, none of which needs the union of another, are searched on all threads: for the p-th merge of
+a batch, the active clusters are those in the index without the parts of the earlier pairs, and the
+unions of these pairs, which are in spare slots. Then the merges of the batch are made one by one.
+If a merge has violations, they are examined once more before it is made, among the clusters active
+then: how large they are, and whether they have consequences.
 """
 
 from __future__ import annotations
@@ -54,27 +55,27 @@ from fastrbhc.reducibility.examination import (
     unite,
 )
 
-# Merges that are searched together, and pairs times columns that one batch may look at.
+# The most merges per batch, and the most pairs times columns that a batch may examine.
 _LARGEST_BATCH, _MOST_PAIRS = 64, 20_000_000
 
-# Parts of the index that a search is cut into where there are fewer merges than keep all threads
-# busy: as in a chain, each of whose merges needs the one before.
+# Parts of the index that threads share if a batch has too few merges to keep them busy, as in a
+# chain, where each merge needs the one before.
 _PARTS = 16
 
 
 @record
 class Replay:
-    """A tree that is being built again, but for what knows the family."""
+    """The state of the audit, of the same type for all families."""
 
     clusters: Clusters
     log: MergeLog
-    slots: NDArray[np.int64]  # (n + m,), the slot of each node alive
+    slots: NDArray[np.int64]  # (n + m,), the slot of each active node
     batch: Batch
     sample: Sample
-    unite: Job  # some of the batch
-    search: Job  # some of the batch's merges, times parts of the index
-    examine: Job  # one merge of the batch
-    note_merge: Job  # one pair, given as its slots
+    unite: Job  # for a range of the batch
+    search: Job  # for a range of the batch's merges times parts of the index
+    examine: Job  # for one merge of the batch
+    note_merge: Job  # for one pair, given as its slots
     rebuild_below: float
     team: Team
 
@@ -87,9 +88,9 @@ def audit_merges(
     threads: Threads,
     report: Callable[[str, int], None],
 ) -> Tally:
-    """Make the merges again and count; clusters and index are used up.
+    """Repeat the merges and count violations; clusters and index are overwritten.
 
-    A sample lists triples by number: those of the first merge, then those of the second, and so on.
+    A sample lists triples by number: first the triples of the first merge, then of the second, …
     """
     clusters = space.clusters
     n, m, capacity = clusters.n_slots, heights.size, clusters.weights.size
@@ -105,7 +106,7 @@ def audit_merges(
     )
     log = MergeLog(children, heights, clusters.ranks.copy(), 0, n)
     triples = _by_merge(sample, n, m, capacity)
-    # Two spare slots for each merge, behind the last leaf that may hold a cluster.
+    # Two spare slots per merge, behind the last leaf that may contain a cluster.
     largest = min(_LARGEST_BATCH, (capacity - -(-n // LEAF_SIZE) * LEAF_SIZE) // 2)
     batch = Batch(
         pairs=np.empty((largest, 2), np.int64),
@@ -190,7 +191,7 @@ def _by_merge(sample: NDArray[np.int64] | None, n: int, m: int, capacity: int) -
 
 @kernel
 def _advance(replay, budget, scratch):
-    """Batch after batch, until the budget is spent."""
+    """Run batches until the budget is spent."""
     log, batch, team, clusters = replay.log, replay.batch, replay.team, replay.clusters
     n_columns = clusters.means.shape[0]
     while budget > 0:
@@ -214,7 +215,7 @@ def _advance(replay, budget, scratch):
 
 @kernel
 def _choose(replay):
-    """Take the next merges, up to the first that needs a union of these; how many they are."""
+    """Take the next merges, up to the first that needs a union of the batch; how many."""
     log, batch, slots, clusters = replay.log, replay.batch, replay.slots, replay.clusters
     pairs_each = clusters.n_slots * clusters.means.shape[0]
     most = min(batch.pairs.shape[0], 1 + _MOST_PAIRS // pairs_each)
@@ -232,7 +233,7 @@ def _choose(replay):
 
 @kernel
 def _make(replay, p, scratch):
-    """Note the violations of the p-th merge of the batch, and make it."""
+    """Record the violations of the p-th merge of the batch, and make it."""
     clusters, log, batch, slots = replay.clusters, replay.log, replay.batch, replay.slots
     a, b, union = batch.pairs[p, 0], batch.pairs[p, 1], batch.unions + 2 * p
     if replay.sample.starts.size:

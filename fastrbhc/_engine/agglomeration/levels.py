@@ -1,18 +1,18 @@
 """Reciprocal nearest neighbours, level by level.
 
-Where d is reducible, two clusters that are each other's nearest neighbour may be merged at any
-time: the tree stays the greedy one. This order merges all such pairs below a level, many at a
-time, looks up the neighbours of the clusters that this concerns, on several threads, and goes
-on until no pair is left below the level; then the level rises to the median of what is left.
-Staying at one level keeps the clusters alike in size, which is what makes queries cheap:
-one large cluster in a sea of points has to look at many of them.
+If d is reducible, two clusters that are each other's nearest neighbour may be merged at any time:
+the tree is still the greedy one. A round merges all such pairs below a level, and looks up the
+neighbours of the affected clusters, on several threads. When no pair below the level remains, the
+level rises to the median of the remaining keys. The clusters active at one level are similar in
+size, which keeps queries cheap: a large cluster among single points has to examine many of them.
 
-Every cluster stands in the list of those whose nearest neighbour is the same. It leaves that list
-only when the neighbour is merged, and then the whole list is read, so that a round costs what it
-changes. A cluster whose neighbour is gone keeps its old key, which is a lower bound of the new one,
-since d is reducible; it is looked up again once the level has passed that key.
+Every cluster is in the reverse-neighbour list of its nearest neighbour. It leaves that list only
+when the neighbour is merged, and then the whole list is read, so that the cost of a round is
+proportional to the changes. A cluster whose neighbour was merged keeps its old key, which is a
+lower bound of the new one because d is reducible; it is looked up again once the level has passed
+that key.
 
-What decides the order of merges is compiled once for all families: look-ups and merges are jobs.
+The code that chooses the merges is compiled once for all families: look-ups and merges are jobs.
 """
 
 from __future__ import annotations
@@ -70,27 +70,27 @@ from fastrbhc._engine.records import Job, call, record
 from fastrbhc._engine.team import Team, parallel_for, team_of
 from fastrbhc._engine.threads import Threads
 
-# A round that takes longer is shared by Python, which can be interrupted.
+# Longer rounds are distributed by Python, which can be interrupted.
 _LONG_SECONDS = 0.1
 
 # Boxes are fitted again for each pair if there are few pairs, else for all that were touched: with
 # more than one pair for so many slots.
 _SLOTS_PER_PAIR = 256
 
-# Pieces that a round is cut into, per thread, each of so many slots or pairs at least.
+# Pieces of a round per thread, and the smallest number of slots or pairs per piece.
 _PIECES, _SMALLEST_PIECE = 4, 16
 
 
 @record
 class Levels:
-    """All that the algorithm works on, but for what knows the family."""
+    """The state of the algorithm, of the same type for all families."""
 
     log: MergeLog
     clusters: Clusters
     rounds: Rounds
-    look_up: Job  # some of the queue
-    merge: Job  # some of the pairs
-    start: Job  # some stretches of a new level
+    look_up: Job  # for a range of the queue
+    merge: Job  # for a range of the pairs
+    start: Job  # for a range of stretches of a new level
     refitting: Refitting
     rebuild_below: float
     team: Team
@@ -98,7 +98,7 @@ class Levels:
 
 @record
 class Merging:
-    """All that merging depends on."""
+    """The task of `_merge_pairs`."""
 
     geometry: Any
     clusters: Clusters
@@ -118,7 +118,7 @@ def levels(
     n = log.n_alive
     state = _initial_state(space, threshold, log, threads)
     _merge_by_levels(state, space.index, threads, report)
-    del state  # memory: neighbours are not needed any more
+    del state  # frees memory: neighbours are no longer needed
     return by_level(finished(log), n)
 
 
@@ -193,7 +193,7 @@ def _merge_by_levels(
 
 @kernel
 def _advance(state, longest_queue, longest_list, scratch):
-    """Round after round, as long as none is too long for a kernel."""
+    """Run rounds until one is too long for a kernel."""
     log, clusters, rounds, team = state.log, state.clusters, state.rounds, state.team
     budget = max(longest_queue, 1)
     while budget > 0:
@@ -227,7 +227,7 @@ def _advance(state, longest_queue, longest_list, scratch):
 
 @kernel
 def _merge_round(state, scratch):
-    """Merge the pairs of a round, and let the index know."""
+    """Merge the pairs of a round, and update the index."""
     rounds, refitting, team, pairs = state.rounds, state.refitting, state.team, state.rounds.n_pairs
     parallel_for(team, state.merge, pairs, _n_pieces(pairs, team.size), scratch)
     advance_count(state.log, pairs)
@@ -243,13 +243,13 @@ def _merge_round(state, scratch):
 
 @kernel
 def _n_pieces(count, n_threads):
-    """How many pieces so many slots or pairs are cut into."""
+    """The number of pieces for ``count`` slots or pairs."""
     return min(1 + count // _SMALLEST_PIECE, _PIECES * n_threads)
 
 
 @kernel
 def _merge_pairs(merging, first, last, scratch):
-    """Merge some of the pairs, which have no slot in common."""
+    """Merge a range of the pairs, which have no slot in common."""
     log, rounds, clusters = merging.log, merging.rounds, merging.clusters
     n_leaves = log.heights.size + 1
     for pair in range(first, last):
