@@ -13,7 +13,7 @@ from fastrbhc.bhc.potentials import absorb, clusters_of_rows, potentials_of
 
 
 def log_marginal_likelihood(X: ArrayLike, model: str | Model) -> float:
-    """log p(X | H): how likely the rows are if all of them come from one cluster.
+    """log p(X | H): the log marginal likelihood of the rows as one cluster.
 
     Parameters
     ----------

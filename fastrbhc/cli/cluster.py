@@ -23,7 +23,7 @@ _COLUMN = "Columns are given by name, or by position in the file counted from 1.
 
 
 def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
-    """Tell the parser of the command line about this command."""
+    """Add this command to the parser."""
     command = add(
         "cluster",
         help="cluster the rows of a table",
@@ -75,7 +75,7 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def _linkage_options() -> dict[str, tuple[tuple[str, ...], dict[str, Any]]]:
-    """For every option of `linkage`, its names on the command line and what argparse is told."""
+    """The names of every option of `linkage` on the command line, and its argparse settings."""
     known: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
         "algorithm": (("--algorithm",), {"help": _choices(ALGORITHM_NAMES)}),
         "neighbors": (
@@ -126,7 +126,7 @@ def _number_or_name(text: str) -> float | str:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Read the table, cluster it, print a summary and write what was asked for."""
+    """Read the table, cluster it, print a summary and write the requested files."""
     outputs = check_outputs(
         "FILE, --labels, --tree and --plot",
         arguments.labels,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
-    """Tell the parser of the command line about this command."""
+    """Add this command to the parser."""
     command = add(
         "compile",
         help="compile kernels ahead of time",
@@ -30,8 +30,8 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
         action="extend",
         type=int,
         metavar="N",
-        help="numbers of columns, 1 to 8, for which kernels are compiled that know them; they are "
-        "used from 5,000 rows on",
+        help="also compile the kernels that know the number of columns, for these numbers, 1 to 8; "
+        "they are used from 5,000 rows on",
     )
     option("--algorithm", nargs="+", action="extend", metavar="NAME", help="default auto")
     option("--bhc", nargs="*", metavar="MODEL", help="models of BHC; all if none is named")
@@ -39,15 +39,15 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
     option(
         "--all",
         action="store_true",
-        help="everything, where nothing else is said: families, numbers of columns, algorithms, "
-        "models of BHC and audits; many minutes",
+        help="everything not limited by another option: families, numbers of columns, algorithms, "
+        "models of BHC and audits; takes many minutes",
     )
     option("--jobs", type=int, metavar="N", help="number of processes; -1 for all cores")
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Compile, and print what was compiled and how long it took."""
+    """Compile, and print the number of kernels and the time."""
     from fastrbhc import precompile
     from fastrbhc._engine.geometry.contract import FEW_COLUMNS
     from fastrbhc._options import ALGORITHM_NAMES

@@ -1,6 +1,6 @@
 """The command ``fastrbhc``: its parser, its errors, and which command runs.
 
-What takes long to import is imported inside the commands.
+Slow imports are inside the commands.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit code: 0, 2 for a mistake in the input, 130 when interrupted.
+        Exit code: 0, 2 for invalid input, 130 when interrupted.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
@@ -86,7 +86,7 @@ def _warnings_as_lines() -> Iterator[None]:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Errors in one line, like all others."""
+    """A parser whose errors take one line, like all others."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(_fail(f"{message}. See {self.prog} --help"))

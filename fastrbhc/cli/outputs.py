@@ -1,4 +1,4 @@
-"""Files to write: looked at before the work, not after it."""
+"""Output files: checked before the work, not after it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 
 
 def check_drawing() -> None:
-    """Refuse to draw without matplotlib."""
+    """Reject plots if matplotlib is missing."""
     if importlib.util.find_spec("matplotlib") is None:
         raise ValueError("--plot needs matplotlib: pip install fastrbhc[plot]")
 
 
 def check_outputs(names: str, *paths: str | None, read: str | None = None) -> list[str]:
-    """The files to write that were asked for: all different, and none that is read."""
+    """The requested output files: all different, and none of them an input."""
     outputs = [path for path in paths if path is not None]
     for path in outputs:
         check_writable(path)
@@ -24,7 +24,7 @@ def check_outputs(names: str, *paths: str | None, read: str | None = None) -> li
 
 
 def check_writable(path: str) -> None:
-    """Refuse a name that no file can have."""
+    """Reject a path that cannot be written to."""
     target = Path(path)
     if target.is_dir():
         raise ValueError(f"{path} is a directory: give the name of a file to write")

@@ -1,4 +1,4 @@
-"""``fastrbhc reproduce``: repeat an experiment and print it beside the paper's values."""
+"""``fastrbhc reproduce``: repeat an experiment and print it next to the published values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fastrbhc.experiments._spec import Experiment, experiments
 
 
 def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
-    """Tell the parser of the command line about this command."""
+    """Add this command to the parser."""
     command = add(
         "reproduce",
         help="repeat the paper's experiments",
@@ -49,7 +49,7 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the experiment, print its report and write what was asked for."""
+    """Run the experiment, print its report and write the requested files."""
     module: ModuleType = arguments.module
     experiment: Experiment = module.EXPERIMENT
     picture = arguments.plot if experiment.draws else None

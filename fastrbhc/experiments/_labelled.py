@@ -1,4 +1,4 @@
-"""Real data whose classes are known: digits that come with the package, and files of the user's."""
+"""Real data with known classes: digits that come with the package, and the user's files."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _MNIST_CLASSES = (0, 3, 7, 9)
 _MNIST_ROWS = 3_000
 _CALTECH_CLASSES = ("airplanes", "Motorbikes", "Faces_easy")
 
-# Rows of another file that a repeat takes at most, and entries of them.
+# The most rows, and entries, that a repeat takes from another file.
 _ROWS = 3_000
 _ENTRIES = 10_000_000
 
-# How files are named on the command line.
+# Names of files on the command line.
 MNIST_OPTION = Option(
     "mnist", {"metavar": "PATH", "help": "digits, an NPZ file with X (49 columns) and y"}
 )

@@ -1,8 +1,8 @@
-"""What the command line is told about an experiment, and where the experiments are.
+"""Descriptions of experiments for the command line, and the list of experiments.
 
 An experiment is a module of this package without a leading underscore. It has a record
-``EXPERIMENT``, the function that this names, ``report(result)``, and ``draw(result, path)`` if it
-draws.
+``EXPERIMENT``, the function named there, ``report(result)``, and ``draw(result, path)`` if there is
+a figure.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ class Option(NamedTuple):
 
     name: str
     settings: dict[str, Any]
-    # From what argparse has read to what the function takes.
+    # Converts the value of argparse to the argument of the function.
     convert: Callable[[Any], Any] = lambda given: given
 
 
 class Experiment(NamedTuple):
     """A function of its module, and its options on the command line.
 
-    ``amount`` is the option that says how much work there is, with its default and its meaning;
+    ``amount`` is the option for the amount of work, with its default and its meaning;
     ``options`` are further arguments of the function.
     """
 

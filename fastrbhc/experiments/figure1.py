@@ -38,17 +38,17 @@ def figure1(
     varies, sizes being uniform between 20 and n. Then, with sizes from 20 to 100, the scale β of
     the scaled exponential family: a row of scale β has a mean statistic with the same mean and
     1/β of the covariance, that of an average over β independent rows. By the paper's analysis
-    the error of the Taylor value vanishes beside d as either of them grows.
+    the error of the Taylor value vanishes relative to d as either of them grows.
 
     Parameters
     ----------
     trials : int, default=2_000
-        How many trials, for each point of the figure.
+        Number of trials per point of the figure.
     seed : int, default=0
         Seed of all random numbers.
     n_jobs : int, optional
-        Number of threads; None for as many as NUMBA_NUM_THREADS says, by default one for each
-        core. The result does not depend on it.
+        Number of threads. None stands for NUMBA_NUM_THREADS, by default one per core. The result
+        does not depend on it.
     progress : bool, default=False
         Show progress bars.
     largest_sizes : sequence of int
@@ -124,7 +124,7 @@ def report(result: dict[str, Any]) -> str:
 
 
 def draw(result: dict[str, Any], output: str | Path) -> None:
-    """Draw both curves with their standard errors, and beside β the slope of 1/√β.
+    """Draw both curves with their standard errors, and the slope of 1/√β next to the second.
 
     Parameters
     ----------

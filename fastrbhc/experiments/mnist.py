@@ -49,7 +49,7 @@ def mnist_settings(
     Parameters
     ----------
     repeats : int, default=5
-        How many samples of digits.
+        Number of samples of digits.
     seed : int, default=0
         Seed of all random numbers.
     n_jobs : int, optional
@@ -112,7 +112,7 @@ def _cut_at_true_number(data: Dataset, seed: int, n_threads: int) -> NDArray[np.
 
 
 def report(result: dict[str, Any]) -> str:
-    """A line for each cut, a column for each setting."""
+    """One line per cut, one column per setting."""
     titles = {f"guess_{guess}": f"guess {guess}" for guess in _GUESSES}
     titles |= {"true_number": "cut at 4", "ward": "Ward, SciPy"}
     lines = [

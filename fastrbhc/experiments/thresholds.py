@@ -165,7 +165,7 @@ def _noting(
 
 
 def report(result: dict[str, Any]) -> str:
-    """A line for each data set, a column for each choice: index @ clusters found."""
+    """One line per data set, one column per choice: index @ clusters found."""
     names = result["n_clusters"]
     first = max(len(name) for name in names) + 2
     width = 17

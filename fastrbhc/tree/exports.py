@@ -288,8 +288,8 @@ def from_json(text: str | bytes) -> Dendrogram:
         raise ValueError(f"this is not a tree: its 'format' is not {_FORMAT!r}")
     if content.get("version") != _VERSION:
         raise ValueError(
-            f"this tree has version {content.get('version')!r} of the format, and {_VERSION} is "
-            "the one that is known here"
+            f"this tree has version {content.get('version')!r} of the format; only version "
+            f"{_VERSION} is supported"
         )
     try:
         n = int(content["n_leaves"])

@@ -26,14 +26,14 @@ class DirichletMultinomial(NamedTuple):
 
         p(X) = Γ(A)/Γ(A + S) · Π_k Γ(a_k + s_k)/Γ(a_k) · Π_i m_i! / Π_k x_ik!,
 
-    m_i being the total of row i, which is taken as given. Counts need not be whole: x! is then
-    Γ(x + 1), which merging does not see.
+    with m_i the total of row i, which is taken as given. Counts need not be integers: x! is then
+    Γ(x + 1), which does not affect merging.
 
     Parameters
     ----------
     concentration : float or array-like of shape (d,), optional
-        a, one number for all columns or one for each. By default the number for which single rows
-        would agree with each other, draw for draw, as often as draws of one row do in the data.
+        a, one number for all columns or one for each. By default the number under which two draws
+        of one row agree as often as they do in the data.
 
     Examples
     --------

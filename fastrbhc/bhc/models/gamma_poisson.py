@@ -26,13 +26,13 @@ class GammaPoisson(NamedTuple):
 
         p(X) = Π_k b^a / (b + n)^(a + s_k) · Γ(a + s_k)/Γ(a) · Π_i 1/x_ik!.
 
-    Counts need not be whole: x! is then Γ(x + 1), which merging does not see.
+    Counts need not be integers: x! is then Γ(x + 1), which does not affect merging.
 
     Parameters
     ----------
     shape : float or array-like of shape (d,), optional
-        a. By default that of the gamma distribution with which single rows would have the mean and
-        the variance of the data, all columns taken together.
+        a. By default the shape for which single rows have the mean and the variance of the data,
+        all columns taken together.
     rate : float, optional
         b, the inverse of the scale. By default shape / mean.
 
@@ -50,8 +50,8 @@ class GammaPoisson(NamedTuple):
 
     def with_defaults(self, X: NDArray[np.float64]) -> GammaPoisson:
         mean = max(float(X.mean()), 0.5 / X.size)
-        # The variance of a count is that of its rate and its mean. Where that leaves nothing, or
-        # next to nothing, rates are taken to differ by a tenth.
+        # The variance of a count is the variance of its rate plus its mean. If the difference is
+        # zero or tiny, rates are assumed to vary by a tenth.
         spread = max(float(X.var()) - mean, 0.01 * mean * mean)
         shape = given_or(self.shape, mean * mean / spread)
         return GammaPoisson(shape, given_or(self.rate, float(np.mean(shape)) / mean))

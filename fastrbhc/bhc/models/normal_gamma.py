@@ -43,13 +43,13 @@ class NormalGamma(NamedTuple):
     mean : float or array-like of shape (d,), optional
         m; by default the mean of the data.
     strength : float, optional
-        r, how many rows the prior mean is worth; by default 0.1.
+        r, the weight of the prior mean in rows; by default 0.1.
     degrees : float, optional
         ν, twice the shape of the gamma distribution; by default 7, that is d + 6 for one column.
     scale_factor : float, optional
         k in ψ = k·variance of the data, if ``scale`` is not given; by default 0.2.
     scale : float or array-like of shape (d,), optional
-        ψ itself, twice the rate of the gamma distribution; the factor is then not looked at.
+        ψ itself, twice the rate of the gamma distribution; the factor is then ignored.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Measurements whose clusters each have a shape of their own."""
+"""Measurements with a separate covariance per cluster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fastrbhc.bhc.likelihoods.units import (
 )
 from fastrbhc.families import Domain
 
-# Up to so many columns factors are short, and principal axes do not pay.
+# With at most this many columns factors are small, and principal axes do not pay.
 _FEW_COLUMNS = 8
 
 
@@ -46,15 +46,15 @@ class NormalWishart(NamedTuple):
     mean : float or array-like of shape (d,), optional
         m; by default the mean of the data.
     strength : float, optional
-        r, how many rows the prior mean is worth; by default 0.1, as in Lee & Choi (2015).
+        r, the weight of the prior mean in rows; by default 0.1, as in Lee & Choi (2015).
     degrees : float, optional
         ν > d − 1; by default d + 6, as there.
     scale_factor : float, optional
         k in Ψ = k·S, where S is the covariance of the data, if ``scale`` is not given; by default
-        0.2. Clusters then have on average a covariance of k/5 of that of the data. It matters
-        most of all, and is what the paper tunes.
+        0.2. The expected covariance of a cluster is then k/5 of that of the data. This is the
+        most important hyperparameter, and the one that the paper tunes.
     scale : array-like of shape (d, d), optional
-        Ψ itself; the factor is then not looked at.
+        Ψ itself; the factor is then ignored.
 
     Examples
     --------
