@@ -166,6 +166,7 @@ def build(
         with Progress(options.progress, totals) as report:
             if chosen.algorithm == "direct":
                 merges = _directly(family, geometry, points, options.threshold)
+                report("merging", merges.heights.size)
             else:
                 clusters = planned_clusters(chosen, geometry, points)
                 del points  # frees memory: the clusters hold them now

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import TracebackType
 from typing import Any
 
 from fastrbhc._engine.compilations import listening
 
 _LISTENING: list[Any] = []
+_NOTHING = nullcontext()
 
 
-@contextmanager
-def compiling_shown(wanted: bool) -> Iterator[None]:
-    """Show that kernels are being compiled, and their number so far; nothing if all are on disk.
+def compiling_shown(wanted: bool) -> AbstractContextManager[None]:
+    """Say that kernels are being compiled, and how many so far; nothing if all are on disk.
 
     The total is not known beforehand. Inside another such context this one is silent.
     """
-    if not wanted or _LISTENING:
-        yield
-        return
+    return _compiling_shown() if wanted and not _LISTENING else _NOTHING
+
+
+@contextmanager
+def _compiling_shown() -> Iterator[None]:
     bars: list[Any] = []
 
     def begun() -> None:
@@ -31,7 +33,8 @@ def compiling_shown(wanted: bool) -> Iterator[None]:
             bars.append(tqdm(desc="compiling kernels", bar_format=form, mininterval=0.0))
 
     def finished() -> None:
-        bars[0].update()
+        for bar in bars:  # none, if another thread had begun before
+            bar.update()
 
     _LISTENING.append(bars)
     try:
@@ -51,7 +54,7 @@ class Progress:
         self._totals = totals
         self._stage: str | None = None
         self._bar: Any = None
-        self._compiling = ExitStack()
+        self._compiling = compiling_shown(wanted)
 
     def __call__(self, stage: str, done: int) -> None:
         if not self._wanted:
@@ -70,7 +73,7 @@ class Progress:
             self._bar = None
 
     def __enter__(self) -> Progress:
-        self._compiling.enter_context(compiling_shown(self._wanted))
+        self._compiling.__enter__()
         return self
 
     def __exit__(
@@ -80,4 +83,4 @@ class Progress:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-        self._compiling.close()
+        self._compiling.__exit__(kind, error, trace)

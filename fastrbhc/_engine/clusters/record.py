@@ -116,20 +116,25 @@ def selected(clusters: Clusters, slots: NDArray[np.int64]) -> Clusters:
     return replaced(
         clusters,
         weights=clusters.weights[slots],
-        means=np.take(clusters.means, slots, axis=1),
-        residuals=np.take(clusters.residuals, slots, axis=1),
+        means=_columns(clusters.means, slots),
+        residuals=_columns(clusters.residuals, slots),
         scatter=clusters.scatter[slots],
         cached=clusters.cached[slots],
-        scan_features=np.take(clusters.scan_features, slots, axis=1),
+        scan_features=_columns(clusters.scan_features, slots),
         mirror=replaced(
             mirror,
-            values=np.take(mirror.values, slots, axis=1),
+            values=_columns(mirror.values, slots),
             order=mirror.order.copy(),
             centre=mirror.centre.copy(),
         ),
         ranks=clusters.ranks[slots],
         n_slots=slots.size,
     )
+
+
+def _columns(values: NDArray[Any], slots: NDArray[np.int64]) -> NDArray[Any]:
+    # Indexing alone gives one row another layout than several, and kernels another type.
+    return np.ascontiguousarray(values[:, slots])
 
 
 @kernel
