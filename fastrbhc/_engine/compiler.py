@@ -75,7 +75,8 @@ class Program(JITCodeLibrary):
             module.link_in(llvm.parse_assembly(text))
         exported = {f.name for f in module.functions if not f.is_declaration}
         for library in self._everything_below():
-            self._reload_init.update(library._reload_init)
+            if hasattr(library, "_reload_init"):  # from Numba 0.63 on
+                self._reload_init.update(library._reload_init)
             if isinstance(library, Fragment):
                 self._fragments.append(library)
                 for text in library.texts:
