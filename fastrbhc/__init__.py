@@ -5,7 +5,8 @@ families; `kmeans_threshold`, `gap_threshold` and `evidence_threshold` suggest t
 decides the number of clusters.
 `bhc_linkage` and `BHC` are the original, Bayesian algorithm, with the models in `fastrbhc.bhc`.
 `fastrbhc.plotting` draws; `fastrbhc.experiments` is loaded when asked for: the paper's tables and
-figure. `show_versions` prints what a report of a bug should contain.
+figure. `precompile` compiles kernels ahead of time. `show_versions` prints what a report of a bug
+should contain.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from types import ModuleType
 from fastrbhc import bhc, families
 from fastrbhc._dissimilarity import dissimilarity, taylor_dissimilarity
 from fastrbhc._linkage import linkage
+from fastrbhc._precompile import precompile
 from fastrbhc._versions import show_versions
 from fastrbhc.bhc import BHC, bhc_linkage
 from fastrbhc.estimators import RBHC
@@ -36,6 +38,7 @@ __all__ = [
     "gap_threshold",
     "kmeans_threshold",
     "linkage",
+    "precompile",
     "show_versions",
     "taylor_dissimilarity",
 ]

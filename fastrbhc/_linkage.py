@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastrbhc._engine.agglomeration.direct import direct
-from fastrbhc._engine.agglomeration.levels import by_level
 from fastrbhc._engine.agglomeration.merge_log import Merges
+from fastrbhc._engine.agglomeration.merge_order import by_level
 from fastrbhc._engine.clusters.duplicates import distinct_points, with_repeated_rows
 from fastrbhc._engine.clusters.observations import Observations, weighted
 from fastrbhc._engine.clusters.principal_axes import rotate_to_principal_axes
@@ -25,7 +25,7 @@ from fastrbhc._engine.planning.execution import (
 )
 from fastrbhc._engine.planning.plan import Plan, plan
 from fastrbhc._options import CheckedOptions, LinkageOptions
-from fastrbhc._progress import Progress
+from fastrbhc._progress import Progress, compiling_shown
 from fastrbhc._validation import check_rows, check_weights
 from fastrbhc.families import Family, as_family
 from fastrbhc.reducibility.audit import Tally, audit_merges
@@ -33,7 +33,7 @@ from fastrbhc.reducibility.compare import first_departure
 from fastrbhc.reducibility.report import report_of
 from fastrbhc.tree.dendrogram import Dendrogram, dendrogram_of_merges
 
-# Triples that an audit by sample looks at for each distinct row.
+# Number of triples per distinct row in an audit by sample.
 _SAMPLED_EACH = 10
 _SAMPLE_SEED = 0
 
@@ -70,32 +70,31 @@ def linkage(
         "multinomial", "bernoulli", "exponential".
     algorithm : {"auto", "greedy", "levels", "nn_chain"}, default="auto"
         "greedy" merges the nearest pair of all at every step, and is exact for every family.
-        "levels" merges many pairs at a time that are each other's nearest neighbour, on all
-        threads. It is for families that are reducible, and its tree is the greedy one.
-        "nn_chain" merges one such pair after another; where a family is not reducible its tree
-        can differ from the greedy one. "auto" is "levels" where the family is reducible, and
-        "greedy" otherwise.
+        "levels" merges many pairs of reciprocal nearest neighbours at a time, on all threads. It
+        is for reducible families, and its tree is the greedy one. "nn_chain" merges one such pair
+        after another; if the family is not reducible, its tree can differ from the greedy one.
+        "auto" is "levels" if the family is reducible, and "greedy" otherwise.
     neighbors : {"auto", "brute", "kd_tree"}, default="auto"
-        How nearest clusters are found: "brute" looks at all of them, "kd_tree" at those in
-        boxes that may hold a nearer one. The tree is the same, to the bit. "auto" takes the
-        kd-tree where the columns are few. Memory is O(n) with either.
+        How nearest clusters are found: "brute" scans all of them, "kd_tree" searches only boxes
+        that may contain a nearer one. The tree is the same, to the bit. "auto" chooses the kd-tree
+        for few columns. Memory is O(n) with either.
     threshold : float, optional
-        λ: a pair is merged only when d < λ, and a forest is left. By default the whole tree is
-        built, which can be cut at any λ afterwards; cut at λ, a greedy tree gives that forest. In
-        a chain a cluster without a neighbour below λ is finished, even if a union that is made
-        later comes nearer to it.
+        λ: a pair is merged only if d < λ, and the result is a forest. By default the whole tree is
+        built, which can be cut at any λ afterwards; a greedy tree cut at λ gives that forest. In a
+        chain, a cluster without a neighbour below λ is finished, even if a later union is nearer
+        to it.
     sample_weight : array-like of shape (n,), optional
-        A row with weight 3 counts as three copies. Rows with weight 0 join the row nearest to
-        them, at height 0, and change nothing else.
+        A row with weight 3 counts as three copies. Rows with weight 0 join the nearest row, at
+        height 0, and change nothing else.
     n_jobs : int, optional
-        Number of threads; None for as many as NUMBA_NUM_THREADS says, by default one for each
-        core; -1 for the same. The result does not depend on it.
+        Number of threads. None or -1 stands for NUMBA_NUM_THREADS, by default one per core. The
+        result does not depend on it.
     progress : bool, default=False
-        Show a progress bar.
+        Show a progress bar, and the number of kernels compiled, if any.
     audit : bool or "sample", default=False
-        Count how often reducibility is violated, in all triples of a merge and a third cluster or
-        in a random sample of ten a row, and certify that the tree is the greedy one: see
-        `fastrbhc.reducibility`. The report is ``audit`` of the tree.
+        Count violations of reducibility, in all triples of a merge and a third cluster or in a
+        random sample of ten triples per row, and certify that the tree is the greedy one: see
+        `fastrbhc.reducibility`. The report is the attribute ``audit`` of the tree.
 
     Returns
     -------
@@ -104,11 +103,11 @@ def linkage(
 
     Notes
     -----
-    Ties: of two pairs at the same d the one with the smaller ranks is merged first, the smaller
-    rank of a pair being compared before the larger one. The rank of a distinct row is its place in
-    the order of a fixed hash of the values; that of a cluster is the largest among its rows. So a
-    tree depends on the values of the rows, never on their order, on their layout in memory or on
-    the number of threads. Rows that repeat are merged first, at height 0.
+    Ties: pairs at the same d are merged in the order of their smaller rank, then of their larger
+    rank. The rank of a distinct row is its position in the order of a fixed hash of the values; the
+    rank of a cluster is the largest among its rows. So a tree depends on the values of the rows,
+    never on their order, their layout in memory or the number of threads. Repeated rows are merged
+    first, at height 0.
 
     Examples
     --------
@@ -125,8 +124,9 @@ def linkage(
     checked = options.checked(family)
     rows = [check_rows(X, family)]
     weights = check_weights(sample_weight, rows[0].shape[0])
-    # Handed over rather than lent: what was converted is gone as soon as the points are made.
-    return build(rows.pop(), family, weights, checked)
+    with compiling_shown(checked.progress):
+        # Passed without keeping a reference, so that converted rows are freed once points are made.
+        return build(rows.pop(), family, weights, checked)
 
 
 def build(
@@ -166,9 +166,10 @@ def build(
         with Progress(options.progress, totals) as report:
             if chosen.algorithm == "direct":
                 merges = _directly(family, geometry, points, options.threshold)
+                report("merging", merges.heights.size)
             else:
                 clusters = planned_clusters(chosen, geometry, points)
-                del points  # memory: the clusters hold them now
+                del points  # frees memory: the clusters hold them now
                 merges = agglomerate(chosen, geometry, clusters, options.threshold, report)
                 del clusters
             if options.threshold == np.inf and merges.heights.size < n_points - 1:
@@ -196,7 +197,7 @@ def build(
 
 
 def _directly(family: Family, geometry: Any, points: Observations, threshold: float) -> Merges:
-    """The merges of few points, equally high ones in the order that more points would give."""
+    """The merges of few points; merges at the same height are ordered as with many points."""
     merges = direct(geometry, points, threshold)
     if family.reducible and (merges.heights[1:] <= merges.heights[:-1]).any():
         return by_level(merges, points.means.shape[0])
@@ -204,11 +205,11 @@ def _directly(family: Family, geometry: Any, points: Observations, threshold: fl
 
 
 class _Findings(NamedTuple):
-    """What an audit of merges has found."""
+    """The findings of an audit."""
 
-    tally: Tally | None  # nothing is counted where the family is reducible
-    sample: NDArray[np.int64] | None  # the triples that were looked at, if not all
-    greedy: Merges | None  # the greedy merges, where those audited may be others
+    tally: Tally | None  # None if the family is reducible
+    sample: NDArray[np.int64] | None  # the triples examined, if not all
+    greedy: Merges | None  # the greedy merges, if the audited ones may differ
 
 
 def _examine(
@@ -252,7 +253,7 @@ def _tree(
 
 
 def _sample(n: int, m: int) -> NDArray[np.int64] | None:
-    """Triples of m merges of n clusters, by number; None if there are so few that all will do."""
+    """Numbers of sampled triples of m merges of n clusters; None to take all, if they are few."""
     total, wanted = m * (n - 2) - m * (m - 1) // 2, _SAMPLED_EACH * n
     if total <= wanted:
         return None

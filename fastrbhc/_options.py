@@ -22,7 +22,7 @@ NEIGHBOR_NAMES = ("auto", *BACKENDS)
 
 @dataclass(frozen=True)
 class LinkageOptions:
-    """How a tree is built, as a user asks for it; `checked` gives what kernels are told."""
+    """The options of a tree as the user gives them; `checked` validates and converts them."""
 
     algorithm: str = "auto"
     neighbors: str = "auto"
@@ -32,7 +32,7 @@ class LinkageOptions:
     audit: bool | str = False
 
     def checked(self, family: Family) -> CheckedOptions:
-        """The same options, or an error that says what is wrong with them."""
+        """The same options after validation; raises an error for invalid ones."""
         check_choice(self.algorithm, "algorithm", ALGORITHM_NAMES)
         check_choice(self.neighbors, "neighbors", NEIGHBOR_NAMES)
         check_algorithm(self.algorithm, family)

@@ -1,4 +1,4 @@
-"""Everything that is checked before any work begins, and nowhere else."""
+"""All checks of arguments, made once, before any work begins."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LIGHTEST, _HEAVIEST = 1e-50, 1e50
 
 
 def check_rows(X: ArrayLike, family: Family, *, min_rows: int = 2, name: str = "X") -> Any:
-    """X as a float64 matrix of rows that the family can take."""
+    """X as a float64 matrix of rows in the domain of the family."""
     if _is_matrix(X, min_rows):
         return check_values(X, family, None, name)
     check_kinds(X, name)
@@ -35,7 +35,7 @@ def check_rows(X: ArrayLike, family: Family, *, min_rows: int = 2, name: str = "
 
 
 def _is_matrix(X: Any, min_rows: int) -> bool:
-    """Whether nothing has to be converted, as in the inner loop of somebody's program."""
+    """Whether X needs no conversion: a shortcut for callers with many small data sets."""
     return (
         type(X) is np.ndarray
         and X.dtype == np.float64
@@ -57,7 +57,7 @@ def check_groups(X0: ArrayLike, X1: ArrayLike, family: Family) -> tuple[Any, Any
 
 
 def check_kinds(X: Any, name: str = "X") -> None:
-    """Refuse text, dates and masks, which would be misread or fail without saying where."""
+    """Reject text, dates and masks, which would be misread or fail with an obscure error."""
     if isinstance(X, np.ma.MaskedArray) and np.ma.getmaskarray(X).any():
         raise ValueError(f"Input {name} has masked values. Drop such rows or fill them in first.")
     names = column_names(X)
@@ -90,9 +90,9 @@ def column_names(X: Any) -> list[str] | None:
 def check_values(
     values: Any, family: Family, columns: list[str] | None = None, name: str = "X"
 ) -> NDArray[np.float64]:
-    """Refuse what a family cannot take, naming the first offending row and column."""
+    """Reject values outside the domain of a family, naming the first such row and column."""
     if hasattr(values, "toarray"):
-        values = values.toarray()  # means of clusters are dense, so nothing is saved by waiting
+        values = values.toarray()  # means of clusters are dense anyway
 
     def refuse(wrong: NDArray[np.bool_], what: str, advice: str) -> None:
         if wrong.any():
@@ -105,7 +105,7 @@ def check_values(
                 f"{what}: row {row}, {label} is {values[row, column]:g}{more}. {advice}{counting}"
             )
 
-    # One pass over all values decides whether any of them has to be looked for.
+    # One pass over all values decides whether to search for an invalid one.
     lowest, highest = values.min(), values.max()
     domain = family.domain
     if not (np.isfinite(lowest) and np.isfinite(highest)):
@@ -251,7 +251,7 @@ def check_positive(value: Any, name: str) -> float:
 
 
 def check_whole(tree: Any) -> None:
-    """Refuse a forest: what was not merged has no heights."""
+    """Reject a forest, in which the heights of the remaining merges are unknown."""
     if tree.n_trees > 1:
         raise ValueError(
             f"the tree was built up to threshold {tree.threshold:g} and {tree.n_trees} trees are "
@@ -260,7 +260,7 @@ def check_whole(tree: Any) -> None:
 
 
 def check_count(value: Any, name: str, largest: int | None = None) -> int:
-    """A whole number of at least 1, and no larger than there are rows."""
+    """An integer from 1 to the number of rows."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} has to be a whole number, got {value!r}")
     count = int(value)
@@ -274,14 +274,14 @@ def check_count(value: Any, name: str, largest: int | None = None) -> int:
 
 
 def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
-    """One of a few words."""
+    """One of the admissible words."""
     if value not in choices:
         raise ValueError(f"{name} has to be one of {', '.join(map(repr, choices))}, got {value!r}")
     return str(value)
 
 
 def check_threads(n_jobs: int | None) -> int:
-    """How many threads to use: None for all that Numba would, negative to count from those."""
+    """The number of threads: None for Numba's default, negative to count down from it."""
     available = int(config.NUMBA_NUM_THREADS)
     if n_jobs is None:
         return available
@@ -293,7 +293,7 @@ def check_threads(n_jobs: int | None) -> int:
 
 
 def check_algorithm(algorithm: str, family: Family) -> None:
-    """Refuse an algorithm whose tree would be wrong for the family."""
+    """Reject an algorithm whose tree would be wrong for the family."""
     if algorithm == "levels" and not family.reducible:
         raise ValueError(
             f"algorithm='levels' is for reducible families, and {family.name!r} is not one: its "
@@ -302,7 +302,7 @@ def check_algorithm(algorithm: str, family: Family) -> None:
 
 
 def check_audit(audit: Any) -> bool | str:
-    """No, yes or by sample."""
+    """False, True or "sample"."""
     if isinstance(audit, bool | np.bool_):
         return bool(audit)
     if audit != "sample":

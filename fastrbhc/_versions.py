@@ -56,7 +56,7 @@ def show_versions() -> None:
     sections = {
         "System": _system(),
         "Packages": _packages(),
-        "Kernels": {"threads": str(_config.NUMBA_NUM_THREADS), "cache": _cache()},
+        "Kernels": {"threads": str(_config.NUMBA_NUM_THREADS), "cache": described_cache()},
         "Environment variables": {name: os.environ.get(name, "not set") for name in _VARIABLES},
     }
     print("\n\n".join(_section(title, facts) for title, facts in sections.items()))
@@ -99,16 +99,24 @@ def _version(package: str) -> str:
         return "not installed"
 
 
-def _cache() -> str:
+def described_cache() -> str:
     """The folder with the compiled kernels, or why there is none."""
-    if os.environ.get("FASTRBHC_NUMBA_CACHE", "1") == "0":
-        return "none, because FASTRBHC_NUMBA_CACHE is 0"
-    if _config.DISABLE_JIT:
-        return "none, because NUMBA_DISABLE_JIT is set"
     try:
-        folder = Path(FunctionCache(show_versions).cache_path)  # where Numba would put this one
-    except RuntimeError:
-        return "none, because no folder can be written"
+        folder = cache_folder()
+    except OSError as error:
+        return f"none, because {error}"
     if folder.name == "__pycache__":
         return f"{folder}, and the same in each subfolder of the package"
     return str(folder.parent)
+
+
+def cache_folder() -> Path:
+    """A folder with compiled kernels of this package; raises OSError if there can be none."""
+    if os.environ.get("FASTRBHC_NUMBA_CACHE", "1") == "0":
+        raise OSError("FASTRBHC_NUMBA_CACHE is 0")
+    if _config.DISABLE_JIT:
+        raise OSError("NUMBA_DISABLE_JIT is set")
+    try:
+        return Path(FunctionCache(show_versions).cache_path)  # where Numba would put this one
+    except RuntimeError:
+        raise OSError("no folder can be written") from None

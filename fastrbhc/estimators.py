@@ -16,6 +16,7 @@ from fastrbhc._engine.clusters.record import selected
 from fastrbhc._engine.jit import compiling_for
 from fastrbhc._linkage import build
 from fastrbhc._options import LinkageOptions
+from fastrbhc._progress import compiling_shown
 from fastrbhc._validation import (
     check_count,
     check_kinds,
@@ -47,14 +48,14 @@ class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
     n_clusters_guess : int, default=8
         Rough guess for the heuristic "kmeans".
     multiplier : int, default=4
-        How many k-means clusters the heuristic uses for each cluster guessed.
+        Number of k-means clusters per guessed cluster in the heuristic.
     algorithm : {"auto", "greedy", "levels", "nn_chain"}, default="auto"
         See `linkage`.
     neighbors : {"auto", "brute", "kd_tree"}, default="auto"
         See `linkage`.
     compute_full_tree : bool, default=False
-        Go on to the root after the threshold, so that the tree can be cut elsewhere too. Where
-        the threshold is chosen from the tree it is always a whole one.
+        Continue to the root beyond the threshold, so that the tree can be cut elsewhere too. If the
+        threshold is chosen from the tree, the whole tree is always built.
     n_jobs : int, optional
         Number of threads; the result does not depend on it.
     progress : bool, default=False
@@ -68,13 +69,13 @@ class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
     ----------
     labels_ : ndarray of shape (n_samples,)
         Cluster of each row. The heaviest cluster is 0; numbers do not depend on the order of
-        the rows, unlike those of ``dendrogram_.cut``, which go by first appearance.
+        the rows, unlike those of ``dendrogram_.cut``, which are assigned by first appearance.
     n_clusters_ : int
         Number of clusters.
     threshold_ : float
-        The λ that was used; with ``n_clusters`` the level of the first merge not made.
+        The λ that was used; with ``n_clusters``, the level of the first merge not made.
     dendrogram_ : Dendrogram
-        The tree, or the forest where merging stopped at λ.
+        The tree, or the forest if merging stopped at λ.
     children_, distances_ : ndarray
         Merges and heights of the tree, as scikit-learn names them.
     n_leaves_ : int
@@ -154,21 +155,22 @@ class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
         rows = self._check(X, family, reset=True)
         weights = check_weights(sample_weight, rows.shape[0])
         choice = self.threshold if isinstance(self.threshold, str) else None
-        if self.n_clusters is not None:
-            check_count(self.n_clusters, "n_clusters", rows.shape[0])
-            choice, level = None, np.inf
-        elif choice in FROM_ROWS:
-            guess, seed = self.n_clusters_guess, self.random_state
-            level = FROM_ROWS[choice](rows, family, guess, self.multiplier, weights, seed)
-        elif choice in FROM_TREE:
-            level = np.inf
-        else:
-            level = check_threshold(self.threshold)
-        stop = np.inf if self.compute_full_tree else level
-        self.dendrogram_ = build(rows, family, weights, replace(options, threshold=stop))
-        if choice in FROM_TREE:
-            level = FROM_TREE[choice](self.dendrogram_, family, rows.shape[1], weights)
-        self._keep_clusters(rows, family, weights, self._cut(level))
+        with compiling_shown(options.progress):
+            if self.n_clusters is not None:
+                check_count(self.n_clusters, "n_clusters", rows.shape[0])
+                choice, level = None, np.inf
+            elif choice in FROM_ROWS:
+                guess, seed = self.n_clusters_guess, self.random_state
+                level = FROM_ROWS[choice](rows, family, guess, self.multiplier, weights, seed)
+            elif choice in FROM_TREE:
+                level = np.inf
+            else:
+                level = check_threshold(self.threshold)
+            stop = np.inf if self.compute_full_tree else level
+            self.dendrogram_ = build(rows, family, weights, replace(options, threshold=stop))
+            if choice in FROM_TREE:
+                level = FROM_TREE[choice](self.dendrogram_, family, rows.shape[1], weights)
+            self._keep_clusters(rows, family, weights, self._cut(level))
         return self
 
     def fit_predict(
@@ -202,23 +204,23 @@ class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Labels as in ``labels_``; the smaller label where two clusters are equally near.
+            Labels as in ``labels_``; the smaller label if two clusters are equally near.
         """
         check_is_fitted(self)
-        family = self._family  # that of the fit: parameters may have been set since
+        family = self._family  # the family of the fit: parameters may have been set since
         rows = self._check(X, family, reset=False)
         with compiling_for(family):
             geometry = family.geometry(rows.shape[1])
             return statistics.nearest_clusters(geometry, self._clusters, family.observe(rows))
 
     def summary(self) -> Any:
-        """What the clusters are like: size, weight, cost within, mean parameters.
+        """A table of the clusters: size, weight, cost, mean parameters.
 
         Returns
         -------
         pandas.DataFrame
-            One row a cluster, numbered as in ``labels_``. ``weight`` is the cluster's n in the
-            dissimilarity, which for multinomial counts is their total, and ``mean_…`` its mean
+            One row per cluster, numbered as in ``labels_``. ``weight`` is the cluster's n in the
+            dissimilarity, which for multinomial counts is their total, and ``mean_…`` is its mean
             statistic; the other columns are those of `fastrbhc.summaries.summary_of_clusters`.
 
         Examples

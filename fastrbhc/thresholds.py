@@ -1,7 +1,7 @@
 """Choosing λ, the threshold that decides the number of clusters.
 
 `kmeans_threshold` is the paper's heuristic and needs a guess of that number. `gap_threshold` and
-`evidence_threshold` need none: they look at the heights of the whole tree. The page
+`evidence_threshold` need none: they use the heights of the whole tree. The page
 ``docs/choosing-lambda.md`` compares them.
 """
 
@@ -50,10 +50,10 @@ def kmeans_threshold(
     family : str or record
         A record from `fastrbhc.families`, or its name.
     n_clusters_guess : int
-        k̃, a rough guess. A larger one makes λ smaller; another seed moves λ by some per cent, and
-        with it the merges that lie close to it.
+        k̃, a rough guess. A larger guess gives a smaller λ. Another seed changes λ by a few per
+        cent, which decides merges with heights close to it.
     multiplier : int, default=4
-        How many k-means clusters there are for each cluster guessed.
+        Number of k-means clusters per guessed cluster.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows.
     random_state : int, RandomState or None
@@ -62,7 +62,7 @@ def kmeans_threshold(
     Returns
     -------
     float
-        λ; infinite if all rows are the same, as nothing then speaks against one cluster.
+        λ; infinite if all rows are the same, and so form one cluster.
 
     Notes
     -----
@@ -83,10 +83,10 @@ def kmeans_threshold(
     check_count(multiplier, "multiplier")
     rows = check_rows(X, family)
     weights = check_weights(sample_weight, rows.shape[0])
-    return heuristic(rows, family, n_clusters_guess, multiplier, weights, random_state)
+    return _kmeans_threshold(rows, family, n_clusters_guess, multiplier, weights, random_state)
 
 
-def heuristic(
+def _kmeans_threshold(
     X: NDArray[np.float64],
     family: Family,
     n_clusters_guess: int,
@@ -99,8 +99,8 @@ def heuristic(
         rows = weighted(family.observe(X), sample_weight)
         if rows.weights is not None:
             rows = take(rows, np.flatnonzero(rows.weights))
-        # Distinct points, in an order of their own: copies and weights, and rows in any order,
-        # lead to the same k-means clusters.
+        # Distinct points in hash order: the k-means clusters are the same for copies as for
+        # weights, and for any order of the rows.
         points = collapse(rows).points
         labels, n_groups = _kmeans(points, multiplier * n_clusters_guess, random_state)
         if n_groups < 2:
@@ -129,38 +129,38 @@ def _kmeans(points: Observations, k: int, random_state: Any) -> tuple[NDArray[np
 
 
 def gap_threshold(tree: Dendrogram, *, max_clusters: int = 40) -> float:
-    """The λ inside the widest gap between the heights of the last merges.
+    """The λ inside the largest gap between the heights of the last merges.
 
     Let h₁ ≥ h₂ ≥ … be the levels of the tree from its root down. The cut between hₖ and hₖ₊₁ has
-    k + 1 clusters, and log(hₖ/hₖ₊₁) is wide if those are clusters indeed. But it is wide for small
-    k anyway: in rows without clusters heights fall as a power of k (as k^(−1−2/d), for Ward's cost
-    and rows that are uniform in d dimensions). For values with such a tail the scaled spacings
-    k·log(hₖ/hₖ₊₁) all have the same distribution, an exponential one (Rényi 1953). Their median m
-    is hardly moved by the few that are too wide, and m/k is the median that log(hₖ/hₖ₊₁) has
-    without clusters. The λ is in the middle of the gap that exceeds this median the most.
+    k + 1 clusters, and log(hₖ/hₖ₊₁) is large if these are well separated. But it is large for small
+    k anyway: in rows without clusters, heights fall as a power of k (as k^(−1−2/d), for Ward's cost
+    and rows that are uniform in d dimensions). For values with such a tail, the scaled spacings
+    k·log(hₖ/hₖ₊₁) all have the same exponential distribution (Rényi 1953). Their median m is robust
+    to a few large spacings, and m/k is the median of log(hₖ/hₖ₊₁) in the absence of clusters. λ is
+    in the middle of the gap that exceeds this median the most.
 
     Parameters
     ----------
     tree : Dendrogram
         A whole tree, built without a threshold.
     max_clusters : int, default=40
-        The largest number of clusters that is considered, and how far down heights are looked at.
+        The largest number of clusters to consider; only that many heights are used.
 
     Returns
     -------
     float
-        λ. There are always two clusters or more, and infinity only for rows that are all the same.
+        λ, which always gives at least two clusters; infinite only if all rows are the same.
 
     Notes
     -----
-    Only ratios of heights matter: neither the unit of the columns, nor the variance of a family,
-    nor counts that vary more than the family says. It is made for rows of real life. O(n) beside
-    the tree.
+    Only ratios of heights matter: not the unit of the columns, the variance of a family, or
+    overdispersion of counts. So it suits real data, which rarely follow a family exactly. Takes
+    O(n) time in addition to the tree.
 
     References
     ----------
-    A. Rényi, *On the theory of order statistics*, Acta Math. Hung. 4 (1953). Looking for a gap by
-    the ratio of heights to a reference is the idea of R. Tibshirani, G. Walther and T. Hastie,
+    A. Rényi, *On the theory of order statistics*, Acta Math. Hung. 4 (1953). Comparing gaps
+    with a reference is the idea of R. Tibshirani, G. Walther and T. Hastie,
     *Estimating the number of clusters in a data set via the gap statistic*, JRSS B 63 (2001).
 
     Examples
@@ -177,13 +177,13 @@ def gap_threshold(tree: Dendrogram, *, max_clusters: int = 40) -> float:
     if check_count(max_clusters, "max_clusters") < 2:
         raise ValueError(f"max_clusters has to be at least 2, got {max_clusters}")
     levels = tree.levels[::-1][:max_clusters]
-    levels = levels[levels > 0.0]  # below are copies
+    levels = levels[levels > 0.0]  # copies merge at 0
     if levels.size < 2:
-        return level_between(tree, 1 + levels.size)
+        return threshold_for(tree, 1 + levels.size)
     ranks = np.arange(1, levels.size)
     spacings = np.log(levels[:-1] / levels[1:])
     excess = spacings - np.median(ranks * spacings) / ranks
-    return level_between(tree, 2 + int(np.argmax(excess)))
+    return threshold_for(tree, 2 + int(np.argmax(excess)))
 
 
 def evidence_threshold(
@@ -197,19 +197,19 @@ def evidence_threshold(
 
     The paper lets the variance of a Bayesian model go to 0. Before that limit, Laplace's method
     gives the evidence of a cluster of n rows (Lee & Choi 2015, eq. integral_approx), with β = 1
-    and a prior that is worth one row,
+    and a prior worth one row,
 
-        log p(X_c) ≈ n φ(t) − (p/2) log(1 + n) + what does not depend on the clusters,
+        log p(X_c) ≈ n φ(t) − (p/2) log(1 + n) + terms independent of the clusters,
 
-    where p numbers describe a cluster. A Dirichlet process with α = 1 gives a partition the
-    probability ∏ Γ(n_c), but for a constant. So to undo a merge of a and b at height d changes the
-    logarithm of the evidence by
+    where a cluster has p parameters. A Dirichlet process with α = 1 gives a partition a probability
+    proportional to ∏ Γ(n_c). So undoing a merge of a and b at height d changes the logarithm of the
+    evidence by
 
         d + log Γ(n_a)Γ(n_b)/Γ(n_a + n_b) − (p/2) log (1 + n_a)(1 + n_b)/(1 + n_a + n_b).
 
-    Merges are undone from the root down, and λ is where the sum is largest. That ends where the
-    clusters have as many numbers as there are rows: beyond, Laplace's method means nothing, and
-    with a covariance of its own every row would be its own cluster.
+    Merges are undone from the root down, and λ is where the sum is largest. The search ends where
+    the clusters have as many parameters as there are rows: beyond, Laplace's method is not valid,
+    and with a separate covariance every row would be a cluster.
 
     Parameters
     ----------
@@ -229,12 +229,11 @@ def evidence_threshold(
 
     Notes
     -----
-    The heights are taken for what they are in the family: logarithms of likelihood ratios. That is
-    good for rows which do follow the family, and bad for others: counts with more variance than the
-    family allows, or a spherical Gaussian whose ``variance`` is not that of the clusters. There it
-    finds as many clusters as it takes to describe the rows, often dozens; see `gap_threshold`.
-    With p·k numbers for k clusters and fewer than 2p rows it has nothing to compare. O(n) beside
-    the tree.
+    The heights are interpreted as logarithms of likelihood ratios. That is right for rows that
+    follow the family, and wrong for others: overdispersed counts, or a spherical Gaussian whose
+    ``variance`` is not that of the clusters. For these it finds as many clusters as it takes to
+    describe the rows, often dozens; see `gap_threshold`. k clusters have p·k parameters, so with
+    fewer than 2p rows there is nothing to compare. Takes O(n) time in addition to the tree.
 
     Examples
     --------
@@ -269,11 +268,11 @@ def _evidence(
     most_clusters = int(leaves.sum()) // max(p, 1)
     gains = (tree.heights[proper] + prior - penalty)[::-1][: max(most_clusters - 1, 0)]
     best = int(np.argmax(np.concatenate([[0.0], np.cumsum(gains)])))
-    return level_between(tree, 1 + best)
+    return threshold_for(tree, 1 + best)
 
 
-def level_between(tree: Dendrogram, n_clusters: int) -> float:
-    """A λ for that number of clusters, halfway to the level below; infinite for one cluster."""
+def threshold_for(tree: Dendrogram, n_clusters: int) -> float:
+    """A λ for a number of clusters, halfway to the level below; infinite for one cluster."""
     if n_clusters == 1:
         return np.inf
     undone = tree.n_leaves - n_clusters
@@ -283,7 +282,7 @@ def level_between(tree: Dendrogram, n_clusters: int) -> float:
 
 # Ways to choose λ by name: from the rows before there is a tree, or from the whole tree.
 # Each takes (rows, family, guess, multiplier, weights, seed), or (tree, family, columns, weights).
-FROM_ROWS: dict[str, Callable[..., float]] = {"kmeans": heuristic}
+FROM_ROWS: dict[str, Callable[..., float]] = {"kmeans": _kmeans_threshold}
 FROM_TREE: dict[str, Callable[..., float]] = {
     "gap": lambda tree, family, n_features, weights: gap_threshold(tree),
     "evidence": _evidence,

@@ -64,7 +64,7 @@ def test_attributes(name):
     assert model.log_evidence_ == tree.log_evidence == model.dendrogram_.log_evidence
     assert model.alpha_ == 1.0
     assert model.n_leaves_ == 40
-    assert None not in [getattr(model.model_, field) for field in model.model_.searched]
+    assert None not in [getattr(model.model_, field) for field in model.model_.tunable]
     np.testing.assert_array_equal(model.children_, tree.merges)
     np.testing.assert_array_equal(model.distances_, tree.heights)
     again = BHC(model.model_).fit(X)

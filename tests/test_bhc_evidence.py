@@ -47,7 +47,7 @@ def test_fields_that_are_given_are_not_searched():
     X = draw("gaussian", np.random.default_rng(2), 30)
     model = BHC(NormalWishart(strength=0.3), hyperparameters="evidence").fit(X)
     assert model.model_.strength == 0.3
-    assert model.model_.scale_factor != as_model("gaussian").completed(X).scale_factor
+    assert model.model_.scale_factor != as_model("gaussian").with_defaults(X).scale_factor
     scale = np.eye(3)
     given = BHC(NormalWishart(scale=scale), hyperparameters="evidence").fit(X)
     np.testing.assert_array_equal(given.model_.scale, scale)
@@ -55,7 +55,7 @@ def test_fields_that_are_given_are_not_searched():
 
 def test_only_alpha():
     X = mixture(np.random.default_rng(3))
-    record = as_model("poisson").completed(X)
+    record = as_model("poisson").with_defaults(X)
     model = BHC(record, alpha="evidence").fit(X)
     assert model.model_ == record
     for alpha in (model.alpha_ / 3.0, model.alpha_ * 3.0):

@@ -34,7 +34,7 @@ def distinct(name, rng, n):
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_tree_of_the_textbook(name, alpha):
     X = distinct(name, np.random.default_rng(0), 14)
-    record = as_model(name).completed(X)
+    record = as_model(name).with_defaults(X)
     merges, odds, hypotheses, trees = naive_bhc.tree(X, record, math.log(alpha))
     tree = fastrbhc.bhc_linkage(X, record, alpha)
     np.testing.assert_array_equal(tree.merges, merges)
@@ -67,7 +67,7 @@ def certify(tree, X, record, log_alpha):
 def test_greedy_with_ties(name):
     rng = np.random.default_rng(1)
     X = np.round(draw(name, rng, 9, 2)).repeat(rng.integers(1, 4, 9), axis=0)
-    record = as_model(name).completed(X)
+    record = as_model(name).with_defaults(X)
     certify(fastrbhc.bhc_linkage(X, record, 0.7), X, record, math.log(0.7))
 
 
@@ -86,7 +86,7 @@ def test_copies_need_not_be_merged_first():
 @pytest.mark.parametrize("n", [2, 5, 8])
 def test_evidence_is_the_sum_over_the_tree_and_a_bound_of_the_sum_over_all(name, alpha, n):
     X = draw(name, np.random.default_rng(n), n, 2)
-    record = as_model(name).completed(X)
+    record = as_model(name).with_defaults(X)
     tree = fastrbhc.bhc_linkage(X, record, alpha)
     groups = naive_bhc.Groups(X, record)
     of_tree = naive_bhc.tree_partitions(tree.merges, n)
@@ -138,7 +138,7 @@ def test_tree_does_not_depend_on_threads(name):
 @pytest.mark.parametrize("name", ["gaussian", "diagonal_gaussian"])
 def test_many_columns(name):
     X = draw(name, np.random.default_rng(6), 10, 11)  # more than eight: along principal axes
-    record = as_model(name).completed(X)
+    record = as_model(name).with_defaults(X)
     certify(fastrbhc.bhc_linkage(X, record), X, record, 0.0)
 
 

@@ -37,7 +37,7 @@ def draw(name, rng, n, n_features=3):
 
 def agree(X, record):
     """The logarithm is right to ten digits; or the likelihood itself where that is less."""
-    complete = record.completed(np.asarray(X, float))
+    complete = record.with_defaults(np.asarray(X, float))
     reference = exact_bhc.log_marginal_likelihood(X, complete)
     computed = log_marginal_likelihood(X, record)
     assert abs(computed - reference) <= 1e-10 * max(1.0, abs(reference)), (computed, reference)
@@ -50,7 +50,7 @@ def agree(X, record):
 @pytest.mark.parametrize("n", [1, 2, 9])
 def test_marginal_likelihood_is_the_product_of_predictive_densities(name, n):
     X = draw(name, np.random.default_rng(n), n)
-    record = as_model(name).completed(X)
+    record = as_model(name).with_defaults(X)
     reference = naive_bhc.log_marginal_likelihood(X, record)
     assert log_marginal_likelihood(X, record) == pytest.approx(reference, rel=1e-10)
 
@@ -147,7 +147,7 @@ def test_totals_beyond_the_tables(monkeypatch):
 @pytest.mark.fast
 def test_gaussian_hyperparameters_of_the_paper():
     X = draw("gaussian", np.random.default_rng(8), 50, 4)
-    complete = NormalWishart(scale_factor=0.7).completed(X)
+    complete = NormalWishart(scale_factor=0.7).with_defaults(X)
     np.testing.assert_allclose(complete.mean, X.mean(axis=0))
     np.testing.assert_allclose(complete.scale, 0.7 * np.cov(X.T, bias=True), rtol=1e-4, atol=1e-4)
     assert (complete.strength, complete.degrees) == (0.1, 10.0)
@@ -157,22 +157,22 @@ def test_gaussian_hyperparameters_of_the_paper():
 def test_gamma_and_dirichlet_of_the_data_are_those_it_came_from():
     rng = np.random.default_rng(9)
     counts = rng.poisson(rng.gamma(2.0, 1.0 / 0.05, size=(20_000, 1)))
-    shape, rate = GammaPoisson().completed(counts.astype(float))
+    shape, rate = GammaPoisson().with_defaults(counts.astype(float))
     assert shape == pytest.approx(2.0, rel=0.05)
     assert rate == pytest.approx(0.05, rel=0.05)
     shares = rng.dirichlet(np.full(10, 0.5), size=5_000)
     rows = rng.multinomial(30, shares).astype(float)
-    assert DirichletMultinomial().completed(rows).concentration == pytest.approx(0.5, rel=0.05)
+    assert DirichletMultinomial().with_defaults(rows).concentration == pytest.approx(0.5, rel=0.05)
 
 
 @pytest.mark.fast
 @every_model
 def test_given_hyperparameters_stay(name):
     X = draw(name, np.random.default_rng(10), 12)
-    complete = as_model(name).completed(X)
-    for field in complete.searched:
+    complete = as_model(name).with_defaults(X)
+    for field in complete.tunable:
         given = {field: 3.25 * getattr(complete, field)}
-        changed = as_model(name, given).completed(X)
+        changed = as_model(name, given).with_defaults(X)
         assert getattr(changed, field) == given[field]
 
 
@@ -180,7 +180,7 @@ def test_given_hyperparameters_stay(name):
 @every_model
 def test_data_without_spread(name):
     X = np.ones((4, 2))
-    complete = as_model(name).completed(X)
+    complete = as_model(name).with_defaults(X)
     complete.check(2)
     assert np.isfinite(log_marginal_likelihood(X, complete))
 
@@ -269,5 +269,7 @@ def test_sparse_counts():
 
 @pytest.mark.fast
 def test_a_model_says_what_it_lacks():
-    with pytest.raises(TypeError, match="has to define completed, check, likelihood, log_base"):
-        model("nothing", domain=Domain(), searched=())(type("Nothing", (tuple,), {}))
+    with pytest.raises(
+        TypeError, match="has to define with_defaults, check, likelihood, log_base_measure"
+    ):
+        model("nothing", domain=Domain(), tunable=())(type("Nothing", (tuple,), {}))

@@ -21,7 +21,7 @@ from fastrbhc.bhc.predictive import log_densities, log_densities_of_clusters, lo
 def test_density_is_that_of_all_clusterings_of_the_tree(name):
     rng = np.random.default_rng(0)
     X, new, alpha = draw(name, rng, 7, 2), draw(name, rng, 5, 2), 0.8
-    record = as_model(name).completed(X)
+    record = as_model(name).with_defaults(X)
     tree = fastrbhc.bhc_linkage(X, record, alpha)
     groups = naive_bhc.Groups(np.concatenate([X, new]), record)
     partitions = naive_bhc.tree_partitions(tree.merges, 7)
@@ -61,7 +61,7 @@ def test_density_integrates_to_one():
 def test_density_under_each_cluster(name):
     rng = np.random.default_rng(3)
     X, new = draw(name, rng, 9), draw(name, rng, 4)
-    record, labels = as_model(name).completed(X), np.array([0, 1, 2, 0, 1, 2, 0, 1, 0])
+    record, labels = as_model(name).with_defaults(X), np.array([0, 1, 2, 0, 1, 2, 0, 1, 0])
     reference = [
         [
             naive_bhc.log_marginal_likelihood(np.vstack([X[labels == k], row]), record)

@@ -9,16 +9,17 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from numba.core.errors import NumbaError
 from test_jit import printed
 
 from fastrbhc._engine.compiler import Fragment, Program
 from fastrbhc._engine.jit import (
     PLAIN_PYTHON,
-    allocating_kernel,
     contract,
     contract_with_default,
     fused_kernel,
     kernel,
+    open_contract,
 )
 
 compiled_only = pytest.mark.skipif(PLAIN_PYTHON, reason="nothing is compiled")
@@ -37,19 +38,6 @@ def sum_of_squares(x, y):
 @kernel
 def fourth_power(x):
     return square(square(x))
-
-
-@allocating_kernel
-def powers(x, count):
-    result = np.empty(count)
-    for k in range(count):
-        result[k] = x**k
-    return result
-
-
-@allocating_kernel
-def both_powers(x, y, count):
-    return powers(x, count) + powers(y, count)
 
 
 @kernel
@@ -104,12 +92,6 @@ def test_a_kernel_serves_kernels_and_python():
 @pytest.mark.fast
 def test_a_kernel_that_is_defined_after_its_caller():
     assert [count_digits(n) for n in (7, 10, 12345)] == [1, 2, 5]
-
-
-@pytest.mark.fast
-def test_a_kernel_that_allocates():
-    np.testing.assert_array_equal(powers(2.0, 4), [1.0, 2.0, 4.0, 8.0])
-    np.testing.assert_array_equal(both_powers(2.0, 3.0, 3), [2.0, 5.0, 13.0])
 
 
 @pytest.mark.fast
@@ -219,6 +201,38 @@ def test_contracts_run_the_method_of_the_record():
         assert values.tolist() == reference == [scaled(thing, 1.0), scaled(thing, 2.0)]
 
 
+class Polynomial(NamedTuple):
+    degree: int
+
+    def value(thing, x):
+        return np.array([x**k for k in range(thing.degree + 1)]).sum()
+
+
+@open_contract
+def value(thing, x):
+    """Declared."""
+
+
+@kernel
+def sum_of_values(thing, x, y):
+    return value(thing, x) + value(thing, y)
+
+
+@pytest.mark.fast
+def test_what_users_write_may_allocate():
+    assert sum_of_values(Polynomial(2), 2.0, 3.0) == 7.0 + 13.0
+
+
+@compiled_only
+def test_kernels_may_not():
+    @kernel
+    def zeros(n):
+        return np.zeros(n).sum()
+
+    with pytest.raises(NumbaError, match=r"array passed into the function|NRT required"):
+        zeros(3)
+
+
 @compiled_only
 def test_threads_that_call_for_the_first_time_at_once():
     for _ in range(5):
@@ -245,11 +259,11 @@ def test_threads_that_call_for_the_first_time_at_once():
 
 @compiled_only
 def test_a_program_from_disk_gives_the_same(tmp_path):
-    """Fragments that allocate, raise and take records; the second process compiles nothing."""
+    """Fragments that raise and take records; the second process compiles nothing."""
     (tmp_path / "kernels.py").write_text(
         textwrap.dedent("""
             import numpy as np
-            from fastrbhc._engine.jit import allocating_kernel, kernel
+            from fastrbhc._engine.jit import kernel
             from fastrbhc._engine.records import record
 
             @record
@@ -263,17 +277,10 @@ def test_a_program_from_disk_gives_the_same(tmp_path):
                     raise ValueError("no number")
                 sums.total += x
 
-            @allocating_kernel
-            def doubled(values):
-                result = np.empty(values.size)
-                for k in range(values.size):
-                    result[k] = 2.0 * values[k]
-                return result
-
-            @allocating_kernel
+            @kernel
             def add_all(sums):
-                for x in doubled(sums.values):
-                    add(sums, x)
+                for x in sums.values:
+                    add(sums, 2.0 * x)
         """)
     )
     code = f"""

@@ -57,7 +57,7 @@ def test_change_in_another_file_is_noticed(tmp_path):
         PACKAGE, tmp_path / "fastrbhc", ignore=shutil.ignore_patterns("__pycache__", "*.npz")
     )
     before = float(printed(ONE_DISSIMILARITY, cache=tmp_path / "cache", path=tmp_path))
-    kept = {path: path.read_bytes() for path in (tmp_path / "cache").rglob("*.nb[ic]")}
+    kept = {path: path.read_bytes() for path in (tmp_path / "cache").rglob("*.nbc")}
     assert kept
     source = tmp_path / "fastrbhc" / "families" / "poisson.py"
     text = source.read_text()
@@ -72,10 +72,10 @@ def test_change_in_another_file_is_noticed(tmp_path):
 
 def test_damaged_cache_is_passed_over(tmp_path):
     before = printed(ONE_DISSIMILARITY, cache=tmp_path)
-    indices = list(tmp_path.rglob("*.nbi"))
-    assert indices
-    for index in indices:
-        index.write_bytes(index.read_bytes()[:20])
+    files = list(tmp_path.rglob("*.nbc"))
+    assert files
+    for file in files:
+        file.write_bytes(file.read_bytes()[:20])
     result = python(ONE_DISSIMILARITY, cache=tmp_path)
     assert result.stdout == before
     assert "damaged kernel cache" in result.stderr

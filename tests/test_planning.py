@@ -98,7 +98,7 @@ def received(monkeypatch):
 
 
 def test_large_jobs_with_few_columns_get_kernels_of_their_own(received):
-    large = plan_module._WORTH_COMPILING
+    large = plan_module.WORTH_COMPILING
     X = np.random.default_rng(1).uniform(size=(large, 9))
     assert received(X[:, :3], n_jobs=2) == ((0, 1, 2), 2)
     assert received(X[:, :3], n_jobs=3, neighbors="brute") == ((), 3)

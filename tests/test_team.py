@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from fastrbhc._engine import team as _team
 from fastrbhc._engine.jit import compiling_for, config, kernel
-from fastrbhc._engine.records import Job, call, record
+from fastrbhc._engine.records import Job, call, record, replaced
 from fastrbhc._engine.team import Team, parallel_for, team_of
 from fastrbhc._engine.threads import Threads
 
@@ -57,6 +57,14 @@ def square_elements(squares, first, last, scratch):
     for place in range(first, last):
         squares.squares[place] = squares.numbers[place] ** 2
         scratch.done += 1
+
+
+@kernel
+def fail_at_six(counting, first, last, scratch):
+    for place in range(first, last):
+        scratch.done += 1
+        if place == 6:
+            raise ValueError("six")
 
 
 @kernel
@@ -127,6 +135,25 @@ def test_an_error_of_the_leader_lets_the_helpers_go():
         with threads.helping(rounds.team) as scratch:
             take_turns(rounds, 3, scratch)
     assert (counting.done == 2).all()
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+def test_an_exception_of_a_job_is_heard(n_threads):
+    """Whoever meets it; and the team goes on working."""
+    counting, _, rounds = two_jobs(n_threads, 10, 10)
+    failing = Job(fail_at_six, counting, OwnCount(0))
+    broken = replaced(rounds, jobs=(rounds.jobs[0], failing))
+    with Threads(own_counts(n_threads)) as threads:
+        for _ in range(20):
+            with pytest.raises(ValueError, match="six"), threads.helping(rounds.team) as scratch:
+                take_turns(broken, 2, scratch)
+        counting.done[:] = 0
+        with threads.helping(rounds.team) as scratch:
+            take_turns(rounds, 2, scratch)
+    assert (counting.done == 1).all()
+    with pytest.raises(ValueError, match="six"):
+        call_some(replaced(rounds, jobs=(failing, failing)), 0, 7, OwnCount(0))
 
 
 @pytest.mark.fast

@@ -48,7 +48,7 @@ def no_work(monkeypatch):
     monkeypatch.setattr(sys.modules["fastrbhc._linkage"], "build", worked)
     monkeypatch.setattr(sys.modules["fastrbhc.estimators"], "build", worked)
     monkeypatch.setitem(sys.modules["fastrbhc.thresholds"].FROM_ROWS, "kmeans", worked)
-    monkeypatch.setattr(sys.modules["fastrbhc.thresholds"], "heuristic", worked)
+    monkeypatch.setattr(sys.modules["fastrbhc.thresholds"], "_kmeans_threshold", worked)
     monkeypatch.setattr(
         sys.modules["fastrbhc._engine.clusters.build"], "clusters_of_groups", worked
     )

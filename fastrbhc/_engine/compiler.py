@@ -1,11 +1,11 @@
-"""How kernels are compiled: parts once, and machine code for whole programs only.
+"""How kernels are compiled: fragments once, and machine code for whole programs only.
 
-Numba turns every function that it compiles into machine code of its own, together with all that
-it calls, although only a few are ever called from Python. Here a kernel that another kernel calls
-is a *fragment*: it is typed and lowered to LLVM's intermediate form, and that is all. A kernel that
-Python calls is a *program*. Its own form and those of all fragments below it become one module,
-which is optimised and turned into machine code once. Trees of 1,000 × 3 rows were ready to run
-after less than half the time.
+Numba compiles every function into machine code of its own, together with copies of its callees,
+although only a few functions are ever called from Python. Here a kernel that another kernel calls
+is a *fragment*: it is typed and lowered to LLVM's intermediate representation (IR), and no further.
+A kernel that Python calls is a *program*. Its IR and that of all fragments below it form one
+module, which is optimised and compiled to machine code once. This took less than half the time for
+trees of 1,000 × 3 rows.
 
 Within a program every fragment has internal linkage, so the optimiser knows all of its callers.
 """
@@ -33,7 +33,7 @@ CompilerBase: Any = _CompilerBase
 
 
 class Fragment(JITCodeLibrary):
-    """The intermediate form of one kernel, which is linked into programs as text."""
+    """The IR of one kernel, which is linked into programs as text."""
 
     def __init__(self, codegen: Any, name: str) -> None:
         CodeLibrary.__init__(self, codegen, name)
@@ -48,7 +48,7 @@ class Fragment(JITCodeLibrary):
         _link_later(self, library)
 
     def _ensure_finalized(self) -> None:
-        """Nothing is made of a fragment alone."""
+        """No machine code is made of a fragment alone."""
 
 
 class Program(JITCodeLibrary):
@@ -91,7 +91,7 @@ class Program(JITCodeLibrary):
         self._finalize_final_module()
 
     def set_environments(self) -> None:
-        """Tell the machine code where the constants are that Numba keeps outside of it."""
+        """Tell the machine code the addresses of the constants that Numba stores outside of it."""
         for fragment in self._fragments:
             name, environment = fragment.environment or ("", None)
             if self._codegen._engine.is_symbol_defined(name):
@@ -110,7 +110,7 @@ class Program(JITCodeLibrary):
 
 
 def _parsed(text: str) -> Any:
-    """The module of a fragment. What unpacks an exception may be part of several."""
+    """The module of a fragment. Functions that unpack exceptions may be part of several."""
     module = llvm.parse_assembly(text)
     for function in module.functions:
         if not function.is_declaration and function.linkage == llvm.Linkage.external:
@@ -136,7 +136,7 @@ class _FragmentLowering(_Lowering):
         lowered = state["cr"]
         name = state.targetctx.get_env_name(lowered.fndesc)
         library.environment = name, lowered.env
-        # What stands for the machine code, by which callers find the fragment; never called.
+        # A stand-in for the machine code, by which callers find the fragment; never called.
         stand_in = _dynfunc.make_function(
             lowered.fndesc.lookup_module(), name, "a fragment", 0, lowered.env, (library,)
         )
@@ -159,9 +159,9 @@ class _ProgramLowering(_Lowering):
 
 
 def _passes(lowering: Any) -> list[PassManager]:
-    """Numba's passes, but for those that nothing in a kernel needs.
+    """Numba's passes, except those that no kernel needs.
 
-    Kernels have no closures, generators, ``with`` blocks, parallel loops, inlining of Numba's kind
+    Kernels have no closures, generators, ``with`` blocks, parallel loops, inlining by Numba
     or lists of mixed types. Each pass costs about a millisecond per kernel.
     """
     untyped, typed = untyped_passes, typed_passes

@@ -41,8 +41,8 @@ _Template: Any = AbstractTemplate
 Method = TypeVar("Method", bound=Callable[..., Any])
 PLAIN_PYTHON = bool(config.DISABLE_JIT)
 
-# Named even where it is the default: what a function leaves open, Numba takes from the first
-# caller that is compiled, and exact values would depend on who asked for them first. Numba counts
+# Stated even where it is the default: Numba takes unstated options from the first caller that is
+# compiled, and exact values would depend on which caller came first. Numba counts
 # references to arrays: about 20 atomic instructions per call that is not inlined, a quarter of the
 # run time with full covariances. Kernels borrow their arrays and keep none, so that is turned off.
 _OPTIONS: dict[str, Any] = {
@@ -65,44 +65,70 @@ _MAKING_PROGRAM = threading.Lock()
 
 @functools.cache
 def _fingerprint() -> bytes:
-    """Digest of all that a compiled kernel may depend on.
+    """Digest of everything that a compiled kernel may depend on.
 
-    Numba looks only at the file that holds the kernel: a change in another file, or
-    the same file built with other settings, would silently bring the old machine code.
+    Numba checks only the file that contains the kernel: after a change in another file, or with
+    other settings, it would silently load the old machine code.
     """
     digest = hashlib.sha256(numba.__version__.encode())
     for name in ("BOUNDSCHECK", "OPT", "CPU_NAME", "CPU_FEATURES", "DEBUGINFO_DEFAULT"):
         digest.update(f"{name}={getattr(config, name, None)};".encode())
     for path in sorted(_PACKAGE.rglob("*.py")):
         source = path.read_bytes()
-        # Kernels are made of what stands in the engine, or in a family, or imports the engine.
+        # Kernels come from the engine, from families, and from modules that import the engine.
         if path.parent.name == "families" or b"_engine" in source:
             digest.update(source)
     return digest.digest()
 
 
-class _ContentCache(FunctionCache):
-    """Numba's cache on disk, with names of files that stand for one state of the package.
+class _OneFileEach(IndexDataCacheFile):
+    """One file per signature, with the signature's digest in its name, and no index.
 
-    Numba writes the index before the code it points to. Were the names those of another state, a
-    second process could in between load the other state's code.
+    Numba reads an index of all signatures, adds a number to it and writes it back. If two processes
+    do so at the same time, one may lose its entry, or both may take the same number.
     """
+
+    def __init__(self, cache_path: str, filename_base: str, source_stamp: Any) -> None:
+        super().__init__(cache_path, filename_base, source_stamp)
+        self._base = filename_base
+
+    def save(self, key: Any, data: Any) -> None:
+        self._save_data(self._name(key), (key, data))
+
+    def load(self, key: Any) -> Any:
+        try:
+            kept, data = self._load_data(self._name(key))
+        except FileNotFoundError:
+            return None
+        return data if kept == key else None
+
+    def flush(self) -> None:
+        for path in Path(self._cache_path).glob(f"{self._base}.*.nbc"):
+            path.unlink(missing_ok=True)
+
+    def _name(self, key: Any) -> str:
+        digest = hashlib.sha256(repr(key).encode()).hexdigest()[:16]
+        return f"{self._base}.{digest}.nbc"
+
+
+class _ContentCache(FunctionCache):
+    """Numba's cache on disk, with the state of the package in the file names."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         own_file = repr(self._cache_file._source_stamp).encode()
         state = hashlib.sha256(_fingerprint() + own_file).hexdigest()[:16]
         name = f"{self._impl.filename_base}-{state}"
-        self._cache_file = IndexDataCacheFile(self._cache_path, name, state)
+        self._cache_file = _OneFileEach(self._cache_path, name, state)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        # Numba would first load all that is needed to compile, a third of a second per process.
-        # Machine code needs none of that, and whatever has to be compiled later loads it then.
+        # Numba would first load the whole compiler, a third of a second per process. Machine code
+        # does not need it, and a later compilation loads it when it starts.
         try:
             with self._guard_against_spurious_io_errors():
                 return self._load_overload(sig, target_context)
-        except Exception as error:  # a damaged file may raise anything: start it anew
-            _warn_once(f"a damaged kernel cache was passed over ({error!r})")
+        except Exception as error:  # a damaged file may raise anything: delete it
+            _warn_once(f"a damaged kernel cache was ignored ({error!r})")
             with contextlib.suppress(OSError):
                 self.flush()
         return None
@@ -112,11 +138,11 @@ class _ContentCache(FunctionCache):
             super().save_overload(sig, data)
             self._forget_old_states()
         except OSError as error:
-            _warn_once(f"compiled kernels could not be kept on disk ({error})")
+            _warn_once(f"compiled kernels could not be saved to disk ({error})")
 
     def _forget_old_states(self) -> None:
         state, week_ago = self._cache_file._source_stamp, time.time() - 7 * 24 * 3600
-        for path in Path(self._cache_path).glob(f"{self._impl.filename_base}-*.nb[ic]"):
+        for path in Path(self._cache_path).glob(f"{self._impl.filename_base}-*.nbc"):
             with contextlib.suppress(OSError):  # another process may be quicker
                 if state not in path.name and path.stat().st_mtime < week_ago:
                     path.unlink()
@@ -134,7 +160,7 @@ def _warn_once(what: str) -> None:
 
 
 class Kernel(_Dispatcher):
-    """A jitted function: a fragment for kernels that call it, a program when Python does."""
+    """A jitted function: a fragment when kernels call it, a program when Python calls it."""
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         super().__init__(function, targetoptions=options, pipeline_class=FragmentCompiler)
@@ -146,7 +172,7 @@ class Kernel(_Dispatcher):
     def program(self) -> Any:
         """The function as Python calls it, kept on disk."""
         if self._program is None:
-            with _MAKING_PROGRAM:  # one for all threads: its machine code goes with it
+            with _MAKING_PROGRAM:  # one for all threads: it owns the machine code
                 if self._program is None:
                     self._program = self._new_program()
         return self._program
@@ -173,26 +199,26 @@ class Kernel(_Dispatcher):
         return entry(*arguments)
 
     def _entry(self, kinds: tuple[Any, ...]) -> Any:
-        """What to call for arguments of these kinds.
+        """The function to call for arguments of these kinds.
 
-        Records and numbers tell their types at once; arrays are left to Numba.
+        The types of records and numbers are known at once; those of arrays are left to Numba.
         """
         known = [k if isinstance(k, types.Type) else _NUMBER_TYPES.get(k) for k in kinds]
         return self.program if None in known else self.program.compile(tuple(known))
 
     def fragment(self, arguments: tuple[Any, ...]) -> Any:
         """The fragment for arguments of these types."""
-        # Numba would compile once more for each constant among them.
+        # Numba would compile once more for each literal constant.
         kinds = tuple(types.unliteral(argument) for argument in arguments)
         self.compile(kinds)
         return self.overloads[kinds]
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        """What Numba asks of a kernel that another kernel calls."""
+        """Called by Numba when another kernel calls this one."""
         return super().get_call_template(tuple(types.unliteral(a) for a in args), kws)
 
     def address(self, *kinds: Any) -> int:
-        """Where the machine code for arguments of these types begins; see `records.Job`."""
+        """The address of the machine code for arguments of these types; see `records.Job`."""
         found = self._addresses.get(kinds)
         if found is None:
             self.program.compile(kinds)
@@ -215,25 +241,25 @@ _NUMBER_TYPES: dict[Any, Any] = {
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function with the package's options, and keep its programs on disk.
 
-    Kernels let go of the interpreter lock, so Python threads run them side by side. That is all
-    the parallelism there is: Numba's own (``prange``) starts thread pools that a forked child
-    cannot use, and can abort when two threads enter it. Kernels allocate nothing.
+    Kernels release the interpreter lock, so Python threads run them in parallel. There is no other
+    parallelism: Numba's own (``prange``) starts thread pools that a forked child cannot use, and
+    can abort when two threads enter it. Kernels allocate nothing.
     """
     return _compiled(function, _OPTIONS)
 
 
 def fused_kernel(function: Callable[..., Any]) -> Any:
-    """A kernel whose products and sums may be fused, for bounds that do not mind the last bit."""
+    """A kernel that may fuse products and sums, for bounds: their last bit is irrelevant."""
     return _compiled(function, FUSED)
 
 
 def loose_kernel(function: Callable[..., Any]) -> Any:
-    """The same, and sums in any order: four times as fast for a sum of products."""
+    """A fused kernel with sums in any order: four times as fast for a sum of products."""
     return _compiled(function, {**_OPTIONS, "fastmath": {"contract", "reassoc"}})
 
 
 def inlined_kernel(function: Callable[..., Any]) -> Any:
-    """A kernel that becomes part of its callers."""
+    """A kernel that is inlined into its callers."""
     return _compiled(function, {**_OPTIONS, "forceinline": True})
 
 
@@ -247,12 +273,12 @@ def contract(declaration: Callable[..., Any]) -> Any:
 
 
 def contract_with_default(declaration: Callable[..., Any]) -> Any:
-    """The same, and records without such a method take the body of the declaration."""
+    """A contract whose body serves for records without a method of that name."""
     return _contract(declaration, _OPTIONS, declaration)
 
 
 def inlined_contract(declaration: Callable[..., Any]) -> Any:
-    """The same as `contract`, for what is called millions of times."""
+    """A contract whose methods are inlined, for calls in innermost loops."""
     return _contract(declaration, {**_OPTIONS, "forceinline": True}, None)
 
 
@@ -262,7 +288,7 @@ def inlined_contract_with_default(declaration: Callable[..., Any]) -> Any:
 
 
 def open_contract(declaration: Callable[..., Any]) -> Any:
-    """The same for methods that users write, who may allocate an array or two."""
+    """An inlined contract whose methods users write, and which may allocate arrays."""
     return _contract(declaration, {**_ALLOCATING, "forceinline": True}, None)
 
 
@@ -298,7 +324,7 @@ def _contract(declaration: Callable[..., Any], options: dict[str, Any], default:
 
 
 def compiled_as(implementation: Callable[..., Any], options: dict[str, Any] = _OPTIONS) -> Any:
-    """Let kernels run another implementation of the decorated function."""
+    """Make kernels run another implementation of the decorated function."""
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         kernel = Kernel(implementation, options)
@@ -309,7 +335,7 @@ def compiled_as(implementation: Callable[..., Any], options: dict[str, Any] = _O
 
 
 def _dispatch(function: Callable[..., Any], choose: Callable[..., Kernel | None]) -> None:
-    """Let kernels that call a function call the kernel that is chosen by the arguments' types."""
+    """Make calls of a function in kernels call the kernel chosen by the arguments' types."""
 
     class Template(_Template):
         key = function
@@ -328,10 +354,11 @@ def _dispatch(function: Callable[..., Any], choose: Callable[..., Kernel | None]
 
 
 def instruction(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
-    """Let kernels take a function for the instructions that the decorated one defines.
+    """Make kernels replace a function by the instructions that the decorated one defines.
 
-    That is called with Numba's context and the types of the arguments, and returns a signature and
-    a generator of code, as for `numba.extending.intrinsic`. Plain Python runs the function itself.
+    The latter is called with Numba's context and the types of the arguments, and returns a
+    signature and a code generator, as for `numba.extending.intrinsic`. Plain Python runs the
+    function itself.
     """
 
     def register(define: Callable[..., Any]) -> Callable[..., Any]:
@@ -344,10 +371,10 @@ def instruction(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], 
 
 
 def length(known: tuple[int, ...], otherwise: int) -> int:
-    """How many there are, as a constant of the kernel if ``known`` has that many entries.
+    """The length of ``known`` as a constant of the kernel, or ``otherwise`` if it is empty.
 
     A loop of known length is unrolled and kept in registers: with two or three columns a query
-    of the kd-tree takes less than half the time. An empty tuple leaves the length open.
+    of the kd-tree takes less than half the time.
     """
     return len(known) or otherwise
 
@@ -369,8 +396,8 @@ _DISABLED: list[Any] = []
 def compiling_for(record: Any) -> Iterator[None]:
     """Keep kernels for a record defined outside the package in memory only.
 
-    Numba names a record by its module and class: after its author edits the class,
-    the next process would be handed the machine code of the old one.
+    Numba identifies a record by its module and class: after its author edits the class, the next
+    process would load the machine code of the old one.
     """
     if type(record).__module__.split(".")[0] == _PACKAGE.name:
         yield

@@ -1,13 +1,13 @@
 """Records: named fields that kernels reach through one pointer.
 
-A ``NamedTuple`` of arrays is taken apart at every call: seven words per array, typed, lowered and
-copied anew in each kernel that hands it on. A class declared with `record` keeps these words in
-memory and hands over their address alone.
+Numba passes a ``NamedTuple`` of arrays field by field: seven words or more per array, which are
+typed, lowered and copied in every kernel that hands it on. A class declared with `record` keeps
+these words in memory, and kernels pass its address.
 
 A field holds an array, a number, another record, a tuple of these, or a `Job`. Numbers may be
-assigned to, in kernels and in Python, so that every count has a name of its own. All else is fixed
-when the record is made, and the compiler is told so: it reads a field once for a whole loop.
-Kernels may of course write to the entries of arrays. With ``NUMBA_DISABLE_JIT=1`` a record is an
+assigned to, in kernels and in Python, so that every count has a name of its own. All other fields
+are fixed when the record is made, and the compiler is told so: it reads a field once for a whole
+loop. Kernels may write to the entries of arrays. With ``NUMBA_DISABLE_JIT=1`` a record is an
 ordinary object.
 """
 
@@ -19,7 +19,7 @@ from typing import Any, TypeVar, dataclass_transform
 import numpy as np
 from llvmlite import ir
 from numba import extending as _extending
-from numba.core import errors, types
+from numba.core import cgutils, errors, types
 from numba.core.typing.templates import AttributeTemplate
 from numba.np.arrayobj import populate_array
 from numba.np.numpy_support import from_dtype
@@ -37,7 +37,7 @@ _NUMBERS: dict[type, Any] = {int: types.int64, float: types.float64, bool: types
 
 
 class Record:
-    """What all records have in common; see `record`."""
+    """Base class of all records; see `record`."""
 
     _fields: tuple[str, ...] = ()
     _field_set: frozenset[str] = frozenset()
@@ -59,7 +59,7 @@ class Record:
         self.__dict__.update(named)
 
     def __reduce__(self) -> Any:
-        # A copy, or a pickle, has memory of its own.
+        # A copy or an unpickled record has its own memory.
         return type(self), tuple(getattr(self, name) for name in self._fields)
 
     def __repr__(self) -> str:
@@ -86,7 +86,7 @@ class _InMemory(Record):
         self.__dict__.update(named)
 
     def __getattr__(self, name: str) -> Any:
-        # Numbers live in memory alone; all else is found before this is asked.
+        # Only numbers get here: they are stored in memory alone, other fields are attributes.
         try:
             kind, place = self.__dict__["_numba_type_"].cells[name]
         except KeyError:
@@ -117,11 +117,11 @@ def replaced(record: Any, **changes: Any) -> Any:
     return type(record)(**{**{name: getattr(record, name) for name in record._fields}, **changes})
 
 
-# From values to words and kinds. A kind is quickly looked up; a type is made of it once.
+# From values to words and kinds. A kind is a cheap key, from which a type is made once.
 
 
 def _describe(value: Any, words: list[int], floats: list[tuple[int, float]]) -> Any:
-    """Append the words of a value; returns its kind."""
+    """Append the words of a value, and return its kind."""
     cls = type(value)
     if cls is np.ndarray:
         words.append(value.__array_interface__["data"][0])
@@ -165,7 +165,7 @@ class RecordType(types.Type):
             if kind in _NUMBERS:
                 self.cells[name] = kind, place
             place += _n_words(numba_type)
-        # Names become part of those of functions: short, and the same in every process.
+        # Part of the names of functions, so it has to be short and the same in every process.
         listed = ";".join(str(numba_type) for numba_type, _ in self.fields.values())
         digest = hashlib.sha256(f"{cls.__module__}.{cls.__qualname__}({listed})".encode())
         super().__init__(name=f"{cls.__name__}_{digest.hexdigest()[:12]}")
@@ -315,7 +315,7 @@ class _Reader:
             self.word(place + 1 + kind.ndim + k, _WORD, fixed=True) for k in range(kind.ndim)
         ]
         size = self.context.get_abi_sizeof(self.context.get_data_type(kind.dtype))
-        # Without an owner: the record's holder keeps the array alive, and nothing is counted.
+        # Without an owner: the record keeps the array alive, and no references are counted.
         populate_array(array, data, shape, strides, ir.Constant(_WORD, size), None)
         return array._getvalue()
 
@@ -323,8 +323,8 @@ class _Reader:
 class Job:
     """A kernel ``(task, first, last, scratch)`` together with the record that it works on.
 
-    Kernels call it through a pointer, see `call`. So what shares out the work, and decides what
-    comes next, is compiled without knowing the family, the backend or the number of columns.
+    Kernels call it through a pointer, see `call`. So the code that distributes the work and decides
+    what comes next is compiled once for all families, backends and numbers of columns.
     """
 
     def __init__(self, kernel: Any, task: Any, scratch: Any) -> None:
@@ -339,19 +339,40 @@ class Job:
 
 
 def call(job: Any, first: int, last: int, scratch: Any) -> None:
-    """Let a job do the part of its task from first up to last."""
+    """Run a job on the elements first…last−1 of its task."""
     job(first, last, scratch)
 
 
+def call_succeeds(job: Any, first: int, last: int, scratch: Any) -> bool:
+    """The same, and whether it raised no exception, for those who cannot leave at once."""
+    job(first, last, scratch)
+    return True
+
+
+def _call_pointer(context: Any, builder: Any, arguments: Any) -> Any:
+    """The status of a call."""
+    pair = context.make_helper(builder, JOB_TYPE, arguments[0])
+    kinds = [types.voidptr, types.int64, types.int64, types.voidptr]
+    function_type = context.call_conv.get_function_type(types.none, kinds)
+    function = builder.bitcast(pair.function, function_type.as_pointer())
+    values = [pair.task, *arguments[1:]]
+    return context.call_conv.call_function(builder, function, types.none, kinds, values)[0]
+
+
 @instruction(call)
-def _call_pointer(context: Any, job: Any, first: Any, last: Any, scratch: Any) -> Any:
+def _call(context: Any, job: Any, first: Any, last: Any, scratch: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pair = context.make_helper(builder, JOB_TYPE, arguments[0])
-        kinds = [types.voidptr, types.int64, types.int64, types.voidptr]
-        function_type = context.call_conv.get_function_type(types.none, kinds)
-        function = builder.bitcast(pair.function, function_type.as_pointer())
-        values = [pair.task, *arguments[1:]]
-        context.call_conv.call_function(builder, function, types.none, kinds, values)
+        status = _call_pointer(context, builder, arguments)
+        with cgutils.if_unlikely(builder, status.is_error):
+            context.call_conv.return_status_propagate(builder, status)
         return context.get_dummy_value()
 
     return types.void(job, types.int64, types.int64, scratch), code
+
+
+@instruction(call_succeeds)
+def _call_succeeds(context: Any, job: Any, first: Any, last: Any, scratch: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.not_(_call_pointer(context, builder, arguments).is_error)
+
+    return types.boolean(job, types.int64, types.int64, scratch), code

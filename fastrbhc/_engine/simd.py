@@ -1,10 +1,9 @@
 """Eight numbers at a time, in one vector register.
 
-A loop of eight steps is unrolled by the compiler and then left as scalar code. Where eight boxes or
-the eight slots of a leaf are looked at, the vector is therefore a value of its own: it is loaded
-from eight neighbouring entries, takes part in sums, differences, products and quotients like
-a number, and is asked for those of its entries that are at most a limit. On machines with shorter
-registers the compiler takes two or four of them.
+A loop of eight steps is unrolled by the compiler and then left as scalar code. For eight boxes, or
+the eight slots of a leaf, the vector is therefore a value of its own: it is loaded from eight
+adjacent entries, supports +, −, × and ÷ like a number, and compares its entries with a limit. On
+machines with shorter registers the compiler uses two or four of them.
 
 In plain Python the vector is an array of eight.
 """
@@ -39,7 +38,7 @@ _OPERATIONS = {
 
 
 def load(array: NDArray[np.float64], place: tuple[int, ...]) -> Any:
-    """The eight entries of an array from a place on, along its last axis."""
+    """Eight entries of an array along its last axis, starting at a place."""
     first = place[-1]
     return array[place[:-1]][first : first + LANES]
 
@@ -50,27 +49,27 @@ def store(array: NDArray[np.float64], values: Any) -> None:
 
 
 def broadcast(value: float) -> Any:
-    """Eight times the same number."""
+    """The same number in all eight lanes."""
     return np.full(LANES, value)
 
 
 def larger(values: Any, others: Any) -> Any:
-    """The larger one of each two; the second, where they cannot be compared."""
+    """The larger of the two in each lane; the second where one is NaN."""
     return np.where(values > others, values, others)
 
 
 def smaller(values: Any, others: Any) -> Any:
-    """The smaller one of each two; the second, where they cannot be compared."""
+    """The smaller of the two in each lane; the second where one is NaN."""
     return np.where(values < others, values, others)
 
 
 def at_most(values: Any, limit: float) -> int:
-    """Which of them are at most the limit: bit s stands for the s-th."""
+    """Bit mask of the lanes that are at most the limit: bit s stands for lane s."""
     return int(np.dot(np.asarray(values) <= limit, 1 << np.arange(LANES)))
 
 
 def lowest_set_bit(bits: int) -> int:
-    """The number of the lowest_set_bit bit that is set."""
+    """The position of the lowest bit that is set."""
     return (int(bits) & -int(bits)).bit_length() - 1
 
 
@@ -159,7 +158,7 @@ def _type_of_negative(context: Any) -> Any:
 
 
 def _address(context: Any, builder: Any, kind: Any, array: Any, places: list[Any]) -> Any:
-    """Where an entry of an array is, in bytes."""
+    """The address of an entry of an array."""
     strides = cgutils.unpack_tuple(builder, array.strides, kind.ndim)
     offset = ir.Constant(ir.IntType(64), 0)
     for place, stride in zip(places, strides, strict=True):

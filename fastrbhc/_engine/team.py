@@ -1,13 +1,13 @@
 """A team: threads that wait inside a kernel for their share of the next short job.
 
 Waking a Python thread and calling a kernel takes a tenth of a millisecond; many rounds of merging
-are over in less. So for as long as a kernel runs, helpers run another one beside it, in which they
-wait for a *ticket*, and a round is shared at the cost of a few reads of memory.
+take less. So while a kernel runs, helper threads run `worker_loop`, in which they wait for a
+*ticket*, and sharing a round costs a few memory reads.
 
-A ticket is one number: how many pieces there are, and the next piece to be taken, so that one
-atomic addition takes a piece and tells whether there was one. Who takes which piece does not matter
-to the result. The leader writes down the job, publishes a ticket, takes pieces as well, and waits
-until those that others have taken are done. Only then is the job replaced by another.
+A ticket is one number that encodes the number of pieces and the next piece, so that one atomic
+addition takes a piece and tells whether any was left. The result does not depend on which thread
+takes which piece. The leader stores the job, publishes a ticket, takes pieces as well, and waits
+until the pieces of all other threads are done. Only then is the job replaced by another.
 """
 
 from __future__ import annotations
@@ -22,47 +22,48 @@ from numba.core import cgutils
 from numpy.typing import NDArray
 
 from fastrbhc._engine.jit import PLAIN_PYTHON, instruction, kernel
-from fastrbhc._engine.records import JOB_TYPE, Job, call, record
+from fastrbhc._engine.records import JOB_TYPE, Job, call, call_succeeds, record
 
-# Places in Team.words, far enough from each other for two lines of the cache.
+# Places in Team.words, two cache lines apart.
 _TICKET, _DONE, _JOB, _WORDS = 0, 16, 32, 48
 # Bits of a ticket: number of pieces, next piece. Negative: the team is dismissed.
 _COUNT_SHIFT, _MASK = 24, (1 << 24) - 1
 _DISMISSED = -(1 << 62)
-# Looks at a ticket, some ten microseconds, before a helper lets others have its core.
+# Reads of the ticket, about ten microseconds, before a helper yields its core.
 _PATIENCE = 4000
-# With many more, the common line of the cache becomes the bottleneck.
+# With many more threads, the shared cache line becomes the bottleneck.
 _LARGEST = 16
 
 
 @record
 class Team:
-    """What its members share."""
+    """Memory shared by the threads of a team."""
 
     words: NDArray[np.int64]  # the ticket, the pieces done, and the job
     total: int  # how many elements the job has
     size: int  # how many threads
+    failed: bool  # whether the job has raised an exception
 
 
 def team_of(n_threads: int) -> Team:
-    """A team of so many threads; plain Python cannot share words, and works alone."""
+    """A team of up to ``n_threads`` threads; of one in plain Python, which has no atomics."""
     size = 1 if PLAIN_PYTHON else min(n_threads, _LARGEST)
-    return Team(np.zeros(_WORDS, np.int64), 0, size)
+    return Team(np.zeros(_WORDS, np.int64), 0, size, False)
 
 
 def assemble(team: Team) -> None:
-    """Let helpers wait, until the team is dismissed."""
+    """Reset the team, so that helpers wait for tickets until it is dismissed."""
     team.words[:] = 0
 
 
 def dismiss(team: Team) -> None:
-    """Let the helpers go; no piece may be under way."""
+    """Make the helpers return; no piece may be in progress."""
     team.words[_TICKET] = _DISMISSED
 
 
 @kernel
 def parallel_for(team, job, total, pieces, scratch):
-    """Do a job on so many elements, cut into so many pieces, with the help of the team."""
+    """Run a job on ``total`` elements, divided into pieces that the team shares."""
     if team.size == 1 or pieces < 2:
         if total > 0:
             call(job, 0, total, scratch)
@@ -74,7 +75,9 @@ def parallel_for(team, job, total, pieces, scratch):
     _store(words, _TICKET, pieces << _COUNT_SHIFT)
     piece = _add_one(words, _TICKET) & _MASK
     while piece < pieces:
-        call(job, piece * total // pieces, (piece + 1) * total // pieces, scratch)
+        first, last = piece * total // pieces, (piece + 1) * total // pieces
+        if not call_succeeds(job, first, last, scratch):
+            team.failed = True
         _add_one(words, _DONE)
         piece = _add_one(words, _TICKET) & _MASK
     looks = 0
@@ -82,6 +85,10 @@ def parallel_for(team, job, total, pieces, scratch):
         looks += 1
         if looks > _PATIENCE:
             _yield_cpu()
+    if team.failed:
+        team.failed = False
+        call(job, 0, total, scratch)  # raises it here
+        raise RuntimeError("a job failed that did not fail again")
 
 
 @kernel
@@ -93,13 +100,15 @@ def worker_loop(team, scratch):
         if ticket < 0:
             return
         if (ticket & _MASK) < (ticket >> _COUNT_SHIFT):
-            # By now it may be another ticket: what counts is the one that is added to.
+            # It may be another ticket by now: the one that the addition returns is valid.
             ticket = _add_one(words, _TICKET)
             piece, pieces = ticket & _MASK, ticket >> _COUNT_SHIFT
             if ticket >= 0 and piece < pieces:
                 total = team.total
                 job = _read_job(words, _JOB)
-                call(job, piece * total // pieces, (piece + 1) * total // pieces, scratch)
+                first, last = piece * total // pieces, (piece + 1) * total // pieces
+                if not call_succeeds(job, first, last, scratch):
+                    team.failed = True
                 _add_one(words, _DONE)
             looks = 0
         else:
@@ -108,7 +117,7 @@ def worker_loop(team, scratch):
                 _yield_cpu()
 
 
-# What plain Python runs, where a team has one member.
+# Plain Python, where a team has one member.
 
 
 def _load(words: Any, place: int) -> Any:
@@ -136,7 +145,7 @@ def _read_job(words: Any, place: int) -> Job:
     raise AssertionError("plain Python works alone")
 
 
-# What kernels run.
+# The same in kernels.
 
 
 def _pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -175,7 +184,7 @@ def _atomic_add(context: Any, words: Any, place: Any) -> Any:
 @instruction(_yield_cpu)
 def _sched_yield(context: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if sys.platform != "win32":  # where there is no such function
+        if sys.platform != "win32":  # which has no such function
             kind = ir.FunctionType(ir.IntType(32), [])
             builder.call(cgutils.get_or_insert_function(builder.module, kind, "sched_yield"), [])
         return context.get_dummy_value()

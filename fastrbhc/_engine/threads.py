@@ -1,7 +1,7 @@
 """Threads that share a range of independent pieces of work.
 
-Kernels let go of the interpreter lock, so plain Python threads run them side by side. The pieces
-are cut small enough for Ctrl-C to be answered soon, and large enough to be worth a call.
+Kernels release the interpreter lock, so plain Python threads run them in parallel. Pieces are small
+enough for Ctrl-C to act promptly, and large enough to be worth a call.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any
 
 from fastrbhc._engine.team import Team, assemble, dismiss, worker_loop
 
-# What one call should take, so that the work is shared evenly and Ctrl-C answered.
+# Target duration of one call: balances the load, and lets Ctrl-C act promptly.
 _PIECE_SECONDS = 0.02
-# What is shorter is cut into one piece a thread.
+# Shorter work is divided into one piece per thread.
 _ONE_PIECE_SECONDS = 2e-3
 # Waking a thread and waiting for it costs about a tenth of this.
 _WORTH_A_THREAD_SECONDS = 5e-4
@@ -28,7 +28,7 @@ class Threads:
     """Calls work(start, stop, scratch) for parts of a range, on several threads.
 
     Every thread has scratch memory of its own. ``work`` must not depend on how the range is
-    cut, so that the number of threads leaves no trace in the result.
+    divided, so that the result does not depend on the number of threads.
     """
 
     def __init__(self, scratches: list[Any]) -> None:
@@ -43,14 +43,14 @@ class Threads:
         seconds: float,
         report: Callable[[int], None] = lambda begun: None,
     ) -> float:
-        """Do it all, if it takes about so many seconds an element; returns what it took.
+        """Do all of the work; ``seconds`` is the expected time per element. Returns the actual one.
 
-        The calling thread, and no other, reports how many elements have been begun.
+        Only the calling thread reports how many elements have been begun.
         """
         if total == 0:
             return seconds
         several = self._pool is not None and total * seconds > _WORTH_A_THREAD_SECONDS
-        # Four pieces a thread or more, so that none waits long for the others, unless the call
+        # At least four pieces per thread, so that none waits long for the others, unless the call
         # itself, a few microseconds, would take longer.
         pieces = 1 if total * seconds < _ONE_PIECE_SECONDS else 4
         largest = -(-total // (pieces * self.count)) if several else total
@@ -73,7 +73,7 @@ class Threads:
                 done += stop - start
                 if scratch is self.scratches[0]:
                     report(min(begun, total))
-                # Never twice too long, even if the first pieces were easy.
+                # Bounded from below, so that pieces do not become too long if the first were easy.
                 each = max((time.perf_counter() - begin) / done, 0.1 * each)
             return time.perf_counter() - begin, done
 
@@ -93,7 +93,7 @@ class Threads:
 
     @contextlib.contextmanager
     def helping(self, team: Team) -> Iterator[Any]:
-        """The scratch memory of a kernel that leads the team, while the other threads help."""
+        """Let the other threads help the team; yields the scratch memory of the leading kernel."""
         if team.size == 1 or self._pool is None:
             yield self.scratches[0]
             return

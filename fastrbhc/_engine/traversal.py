@@ -1,7 +1,7 @@
 """Walks through a tree, in passes over its merges: children come before their parents.
 
-A pass upwards goes through the merges from the first to the last, a pass downwards the other way.
-So nothing recurses and nothing needs a stack, however deep the tree.
+An upward pass runs from the first merge to the last, a downward pass from the last to the first. So
+there is no recursion and no stack, however deep the tree.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _put_in_order(children, steps, n_leaves, place, merges):
 def renumbered(
     children: NDArray[np.int64], nodes: NDArray[np.int64], next_node: int
 ) -> NDArray[np.int64]:
-    """The merges with leaves named by their nodes, and unions numbered on from next_node."""
+    """The merges with the given nodes for leaves, and unions numbered from next_node on."""
     n = nodes.size
     leaves = children < n
     named = nodes[np.where(leaves, children, 0)]
@@ -64,7 +64,7 @@ def _raise_to_maxima(children, n_leaves, maxima):
 
 
 def merged_sums(merges: NDArray[np.int64], values: NDArray[Any]) -> NDArray[Any]:
-    """For each merge the sum of the values of its leaves: of weights, its total weight."""
+    """The sum of the values of the leaves below each merge."""
     sums = np.empty(merges.shape[0], values.dtype)
     _sum_up(merges, values, sums)
     return sums
@@ -94,7 +94,7 @@ def labels_by_appearance(clusters: NDArray[np.int64], n_nodes: int) -> NDArray[n
 
 @kernel
 def _descend_from_roots(merges, n_leaves, roots):
-    """Hand on from every node to its children which root it lies below."""
+    """Pass the root of every node on to its children."""
     for i in range(merges.shape[0] - 1, -1, -1):
         roots[merges[i, 0]] = roots[merges[i, 1]] = roots[n_leaves + i]
 
@@ -112,10 +112,10 @@ def _number(clusters, numbers, labels):
 def leaf_spans(
     merges: NDArray[np.int64], n_leaves: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For every node the place of its first leaf in the order of leaves, and how many it has.
+    """Position of the first leaf of every node in the order of leaves, and number of its leaves.
 
-    The leaves of a node stand side by side in that order: those of its first child, then those of
-    the second. Trees of a forest follow one another by their first rows.
+    The leaves of a node are adjacent in that order: the leaves of its first child, then those of
+    the second. The trees of a forest are ordered by their first rows.
     """
     n_nodes = n_leaves + merges.shape[0]
     roots, starts, sizes = np.arange(n_nodes), np.full(n_nodes, -1), np.ones(n_nodes, np.int64)
@@ -155,7 +155,7 @@ def _mark_below(merges, n_leaves, node, below):
 
 
 def common_labels(merges: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For every node the label that all of its leaves share, −1 if there is none."""
+    """The label that all leaves of a node share, for every node; −1 if there is none."""
     common = np.concatenate([labels, np.empty(merges.shape[0], np.int64)])
     _share_labels(merges, labels.size, common)
     return common

@@ -1,8 +1,8 @@
 """Bayesian hierarchical clustering (Heller & Ghahramani 2005), the original of the relaxed one.
 
 `bhc_linkage` builds a tree with a probability for every merge and a bound of the evidence, `BHC` is
-the scikit-learn estimator. The conjugate models are records of their hyperparameters, one a file:
-``GammaPoisson(shape=2.0, rate=0.1)``; `_interface` says what a model is.
+the scikit-learn estimator. The conjugate models are records of their hyperparameters, such as
+``GammaPoisson(shape=2.0, rate=0.1)``, one per file; `_interface` is their contract.
 """
 
 from __future__ import annotations

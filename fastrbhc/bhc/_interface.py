@@ -1,49 +1,49 @@
-"""What a conjugate model is: the contract, the properties and the register of names.
+"""The contract of a conjugate model: its properties, its methods and the register of names.
 
 A *model* is a ``NamedTuple`` of hyperparameters, declared with :func:`model`. A field that is None
 is taken from the data. The rest of the package asks for properties and never for a name:
 
 name, domain
     As those of a family, see `fastrbhc.families`.
-searched
+tunable
     The fields that ``hyperparameters="evidence"`` varies, all of them positive numbers.
 
 Its methods are plain Python:
 
-``completed(X)``
+``with_defaults(X)``
     The record with every field a number or an array.
 ``check(n_features)``
-    Raises ValueError for hyperparameters out of range. Of a complete record.
+    Raises ValueError for hyperparameters out of range. Called for a complete record.
 ``check_rows(X)``
-    Raises ValueError for rows of the domain that the model cannot take. Optional.
+    Raises ValueError for rows in the domain that the model does not support. Optional.
 ``likelihood(X)``
     The *likelihood* of a complete record for these rows: a record with the methods below.
-``log_base(X)``
-    For each row what it adds to every marginal likelihood, whatever the cluster: logarithms
-    of factorials, of units of measurement. It cancels when hypotheses are compared, so merging
-    never sees it.
+``log_base_measure(X)``
+    The term of each row in the log marginal likelihood that does not depend on the cluster:
+    logarithms of factorials, of units of measurement. It cancels when hypotheses are compared, so
+    merging does not use it.
 
-With c a cluster of n rows, what is left of log p(X_c | H_c) is called ℓ(c). A likelihood knows it
-from the *sufficient statistics* of c alone: rows are never looked at again. They are kept in
-`fastrbhc._engine.geometry.contract.Clusters`. Plain Python again:
+The rest of log p(X_c | H_c), for a cluster c of n rows, is called ℓ(c). A likelihood computes it
+from the *sufficient statistics* of c, without the rows. They are stored in
+`fastrbhc._engine.clusters.record.Clusters`. Its methods in plain Python are
 
 ``observe(X)``
     The statistics of rows as they go into ``clusters.means``: (n, columns).
-``taking(new)``
-    The likelihood, fit for further rows.
-``sizes(n_columns)``
-    What it stores beside them. The first two entries of ``cached`` and the first row of
-    ``outlines`` belong to `potentials`.
+``for_new_rows(new)``
+    The likelihood with room for further rows.
+``storage(n_columns)``, ``scratch_shapes(n_columns)``
+    Further storage per cluster, and scratch memory per thread, as for a geometry. The first two
+    entries of ``cached`` and the first row of ``scan_features`` belong to `potentials`.
 
 and inside kernels:
 
 ``join(likelihood, clusters, i, j)``
-    Puts the statistics of the union into slot i, its rank too, and frees slot j.
+    Puts the statistics and the rank of the union into slot i, and frees slot j.
 ``summarise(likelihood, clusters, i, scratch)``
-    Brings up to date what is cached of slot i, and returns ℓ of it.
+    Updates the cached values of slot i, and returns its ℓ.
 ``log_marginal(likelihood, clusters, i, j, floor, scratch)``
-    ℓ of the union of slots i and j: the same bits for (j, i). Where it is at most the floor, any
-    value below the floor may be returned, so that hopeless pairs are given up early.
+    ℓ of the union of slots i and j: the same bits for (j, i). If it is at most the floor, any
+    value below the floor may be returned, so that distant pairs are abandoned early.
 ``upper_bounds(likelihood, clusters, i, start, stop, scratch)``
     Fills scratch.bounds[:stop−start] with values not below what ``log_marginal`` returns for
     slot i and the slots start…stop−1; NaN for free slots.
@@ -68,14 +68,14 @@ class Model(Protocol):
     name: str
     kind: str
     domain: Domain
-    searched: tuple[str, ...]
+    tunable: tuple[str, ...]
     _fields: tuple[str, ...]
 
-    def completed(self, X: NDArray[np.float64]) -> Model: ...
+    def with_defaults(self, X: NDArray[np.float64]) -> Model: ...
     def check(self, n_features: int) -> None: ...
     def check_rows(self, X: NDArray[np.float64]) -> None: ...
     def likelihood(self, X: NDArray[np.float64]) -> Any: ...
-    def log_base(self, X: NDArray[np.float64]) -> NDArray[np.float64]: ...
+    def log_base_measure(self, X: NDArray[np.float64]) -> NDArray[np.float64]: ...
     def _replace(self, **changes: Any) -> Model: ...
     def _asdict(self) -> dict[str, Any]: ...
 
@@ -87,7 +87,7 @@ def join(likelihood, clusters, i, j):
 
 @contract
 def summarise(likelihood, clusters, i, scratch):
-    """What is cached of a slot, and its ℓ; see the module's documentation."""
+    """Update cached values of a slot, and return its ℓ; see the module's documentation."""
 
 
 @contract
@@ -105,17 +105,17 @@ ModelClass = TypeVar("ModelClass", bound=type)
 
 
 def model(
-    name: str, *, domain: Domain, searched: tuple[str, ...], aliases: tuple[str, ...] = ()
+    name: str, *, domain: Domain, tunable: tuple[str, ...], aliases: tuple[str, ...] = ()
 ) -> Callable[[ModelClass], ModelClass]:
     """Declare a class of records as a conjugate model: state its properties and register it.
 
     Parameters
     ----------
     name : str
-        The name by which the model can be asked for.
+        The name of the model, for ``model=``.
     domain : Domain
         The values that a row may hold.
-    searched : tuple of str
+    tunable : tuple of str
         Fields that the search for the largest evidence varies.
     aliases : tuple of str
         Further names.
@@ -128,23 +128,23 @@ def model(
     Examples
     --------
     >>> from fastrbhc.bhc import GammaPoisson
-    >>> GammaPoisson.name, GammaPoisson.searched
+    >>> GammaPoisson.name, GammaPoisson.tunable
     ('poisson', ('shape', 'rate'))
     """
 
     def declare(cls: ModelClass) -> ModelClass:
         missing = [
             method
-            for method in ("completed", "check", "likelihood", "log_base")
+            for method in ("with_defaults", "check", "likelihood", "log_base_measure")
             if not hasattr(cls, method)
         ]
         if missing:
             raise TypeError(f"the model {cls.__name__} has to define {', '.join(missing)}")
         stated: dict[str, Any] = {
             "name": name,
-            "kind": "model",  # what messages call it
+            "kind": "model",  # in messages
             "domain": domain,
-            "searched": searched,
+            "tunable": tunable,
         }
         if not hasattr(cls, "check_rows"):
             stated["check_rows"] = _no_check
@@ -161,7 +161,7 @@ def model(
 
 
 def _no_check(self: Any, X: Any) -> None:
-    """Any rows of the domain will do."""
+    """Accept all rows in the domain."""
 
 
 def registered() -> dict[str, type]:
@@ -189,8 +189,8 @@ def as_model(model: Any, hyperparameters: Any = "data") -> Model:
     model : str, record or class
         A name or alias, a record, or a class of records, all of whose fields are then open.
     hyperparameters : str, dict or record
-        Fields by name, or a record that takes the place of the model. A word says where open
-        fields come from and changes nothing here.
+        Fields by name, or a record that replaces the model. "data" and "evidence" say where open
+        fields come from, and change nothing here.
 
     Returns
     -------
@@ -211,7 +211,7 @@ def as_model(model: Any, hyperparameters: Any = "data") -> Model:
             known = ", ".join(map(repr, sorted(_REGISTER)))
             raise ValueError(f"unknown model {model!r}: {hint}The models are {known}")
         model = known_class
-    record: Any = model() if isinstance(model, type) and hasattr(model, "searched") else model
+    record: Any = model() if isinstance(model, type) and hasattr(model, "tunable") else model
     if not _is_model(record):
         raise TypeError(f"model has to be a name or a record from fastrbhc.bhc, got {model!r}")
     if isinstance(hyperparameters, str):
@@ -238,17 +238,17 @@ def as_model(model: Any, hyperparameters: Any = "data") -> Model:
 
 
 def _is_model(given: Any) -> bool:
-    return isinstance(given, tuple) and hasattr(given, "searched")
+    return isinstance(given, tuple) and hasattr(given, "tunable")
 
 
 def given_or(value: Any, otherwise: Any) -> Any:
-    """A hyperparameter as it was given, as floats, or else what the data say."""
+    """A hyperparameter as floats: the given value, or else the one from the data."""
     chosen = otherwise if value is None else value
     return float(chosen) if np.ndim(chosen) == 0 else np.array(chosen, np.float64)
 
 
 def require_positive(name: str, value: Any, n_features: int | None = None) -> None:
-    """Refuse hyperparameters that are not positive and finite, or not one for each column."""
+    """Reject hyperparameters that are not positive and finite, or not one per column."""
     given = np.asarray(value)
     if given.ndim and (n_features is None or given.shape != (n_features,)):
         expected = "a number" if n_features is None else f"a number or {n_features} numbers"

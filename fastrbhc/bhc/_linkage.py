@@ -24,7 +24,7 @@ from fastrbhc.bhc.dendrogram import BayesianDendrogram, bayesian_dendrogram
 from fastrbhc.bhc.evidence import check_search, most_trials, search
 from fastrbhc.bhc.potentials import clusters_of_rows, potentials_of
 
-# Below this much work, in pairs times columns, a second thread costs more than it brings.
+# Below this much work, in pairs times columns, a second thread costs more than it gains.
 _WORTH_A_THREAD = 1_000_000
 
 
@@ -47,9 +47,10 @@ def bhc_linkage(
 ) -> BayesianDendrogram:
     """Bayesian hierarchical clustering of the rows of X (Heller & Ghahramani 2005).
 
-    At every step the two clusters are merged that are most likely one cluster. For each merge of a
-    and b into c there are two hypotheses: that c is one cluster, or that the trees of a and b
-    are right. The greedy tree is exact, in O(n) memory and O(n²) time.
+    Every step merges the two clusters with the largest posterior probability of being one cluster.
+    For each merge of a and b into c there are two hypotheses: that c is one cluster, or that its
+    rows are divided as in the trees of a and b. The greedy tree is exact, in O(n) memory and O(n²)
+    time.
 
     Parameters
     ----------
@@ -63,8 +64,8 @@ def bhc_linkage(
     alpha : float or "evidence", default=1.0
         Concentration of the Dirichlet process: the larger, the more clusters.
     hyperparameters : "data", "evidence", dict or record, default="data"
-        Where hyperparameters that the model leaves open come from: from moments of the data, or
-        by maximising the evidence, see `BHC`. A dict gives some of them by name.
+        The source of hyperparameters that the model leaves open: moments of the data, or
+        maximisation of the evidence, see `BHC`. A dict gives some of them by name.
     n_jobs : int, optional
         Number of threads; the result does not depend on it.
     progress : bool, default=False
@@ -79,9 +80,9 @@ def bhc_linkage(
 
     Notes
     -----
-    Ties are decided as in `linkage`, by a fixed hash of the values. Rows that repeat are rows
-    like all others: two copies are not always the pair that is most likely one cluster, as a row
-    that lies further out in the same direction may tell more. For the same reason there are no
+    Ties are broken as in `linkage`, by a fixed hash of the values. Repeated rows are not collapsed:
+    two copies are not always the most probable pair, because a row farther from the prior mean in
+    the same direction may be stronger evidence. For the same reason there are no
     sample weights: a row of weight 3 would be three rows, which need not end in one cluster.
 
     Examples
@@ -112,11 +113,11 @@ def fit_tree(
     random_state: Any,
 ) -> Fitted:
     """The tree of rows that have been checked, and the complete model."""
-    # In an order that depends on their values alone, as does all that follows.
+    # In an order that depends only on their values, and so does everything that follows.
     order, _ = order_by_value(Observations(X))
     rows = np.ascontiguousarray(X[order])
     totals = {
-        "evidence": most_trials(len(model.searched) + 1),
+        "evidence": most_trials(len(model.tunable) + 1),
         "neighbours": len(rows),
         "merging": len(rows) - 1,
     }
@@ -139,7 +140,7 @@ def build(
 ) -> BayesianDendrogram:
     """The tree of rows in the order that decides ties, under a complete model."""
     n = X.shape[0]
-    # What is not finite is found out below.
+    # Values that are not finite are detected below.
     with compiling_for(model), np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         likelihood = model.likelihood(X)
         geometry = potentials_of(likelihood, log_alpha, n)
@@ -147,7 +148,7 @@ def build(
         count = 1 if n**2 * n_columns < _WORTH_A_THREAD else n_threads
         with Threads([new_scratch(geometry, n_columns) for _ in range(count)]) as threads:
             clusters = clusters_of_rows(geometry, X, threads.scratches[0])
-            log_leaves = clusters.cached[:n, 0] + model.log_base(X)
+            log_leaves = clusters.cached[:n, 0] + model.log_base_measure(X)
             space = Space(geometry, clusters, Brute())
             merges = greedy(space, np.inf, threads, report)
     if merges.heights.size < n - 1:
@@ -159,6 +160,6 @@ def build(
 
 
 def in_given_order(tree: BayesianDendrogram, order: NDArray[np.intp]) -> BayesianDendrogram:
-    """The same tree, with leaf i called order[i]."""
+    """The same tree, with leaf i renumbered as order[i]."""
     merges = np.sort(renumbered(tree.merges, order.astype(np.int64), tree.n_leaves), axis=1)
     return replace(tree, merges=merges)

@@ -1,4 +1,4 @@
-"""The tree with what is believed of its merges."""
+"""The tree with the posterior probabilities of its merges."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _nothing() -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BayesianDendrogram(Dendrogram):
-    """A binary tree over the rows, and for every merge how likely it is.
+    """A binary tree over the rows, with the probability of every merge.
 
     Merges are listed in the order in which they were made.
 
@@ -31,14 +31,15 @@ class BayesianDendrogram(Dendrogram):
     merges, weights, n_leaves, steps
         As in `Dendrogram`.
     heights : ndarray of shape (n_leaves - 1,)
-        Logarithms of the odds against each merge, −``log_odds``: negative where it is more likely
-        than not. A parent often lies below its child, as large clusters are surer than small ones.
+        Logarithms of the odds against each merge, −``log_odds``: negative if it is more likely than
+        not. A parent is often below its child, because large clusters are more certain than small
+        ones.
     log_alpha : float
-        log α, α being the concentration of the Dirichlet process.
+        log α, with α the concentration of the Dirichlet process.
     log_hypotheses : ndarray of shape (n_leaves - 1,)
-        log φ(X | H) = log αΓ(n)·p(X | H) of each merge, that its rows are one cluster.
+        log φ(X | H) = log αΓ(n)·p(X | H) of each merge, for the hypothesis of one cluster.
     log_trees : ndarray of shape (n_leaves - 1,)
-        log φ(X | T) of each merge, the sum over all clusterings that its subtree holds.
+        log φ(X | T) of each merge, the sum over all clusterings consistent with its subtree.
     log_gammas : ndarray of shape (n_leaves - 1,)
         log γ, the same sum without the data, by which φ(X | T) is divided to give p(X | T).
     log_evidence : float
@@ -96,8 +97,8 @@ class BayesianDendrogram(Dendrogram):
         """Labels of the rows: by default those of the cut at r < 0.5 (Heller & Ghahramani 2005).
 
         From the root down, a node is one cluster as soon as its r is at least the probability,
-        whatever lies below it. As r does not fall all the way up, that is not the same as to stop
-        merging where the nearest pair is less likely than that, which ``threshold`` does.
+        whatever is below it. As r does not always fall towards the root, this differs from stopping
+        when the nearest pair is less likely than that, which ``threshold`` does.
 
         Parameters
         ----------
@@ -107,7 +108,7 @@ class BayesianDendrogram(Dendrogram):
         n_clusters : int, optional
             Undo the last merges, so that exactly this many clusters remain.
         probability : float, optional
-            Another limit than 0.5, between 0 and 1.
+            A limit other than 0.5, between 0 and 1.
 
         Returns
         -------
@@ -138,10 +139,10 @@ class BayesianDendrogram(Dendrogram):
         return labels
 
     def to_scipy(self) -> NDArray[np.float64]:
-        """A linkage matrix for ``scipy.cluster.hierarchy``, as that of `Dendrogram`.
+        """A linkage matrix for ``scipy.cluster.hierarchy``, as for `Dendrogram`.
 
-        Heights are counted from the lowest, as SciPy takes none below 0, and merges raised to
-        the height of an earlier one, with a warning that tells how many.
+        Heights are relative to the lowest, because SciPy accepts none below 0, and a merge is
+        raised to the height of an earlier one if necessary, with a warning that states how many.
 
         Returns
         -------
@@ -175,8 +176,8 @@ def bayesian_dendrogram(
 ) -> BayesianDendrogram:
     """The tree of merges in their order, from log φ of the leaves and the odds against merges.
 
-    That is all there is to know: φ(X | H) of a merge is φφ of its parts over the odds against it,
-    φ(X | T) the sum of the two.
+    These determine everything else: φ(X | H) of a merge is the product of φ(X | T) of its parts
+    over the odds against it, and φ(X | T) is the sum of the two.
     """
     n, m = log_leaves.size, len(merges)
     hypotheses, trees, gammas, weights = (np.empty(m) for _ in range(4))
@@ -229,7 +230,7 @@ def _recur(merges, heights, log_leaves, log_alpha, hypotheses, trees, gammas, we
 def _labels_from_the_root(
     merges: NDArray[np.int64], likely: NDArray[np.bool_], n_leaves: int
 ) -> NDArray[np.int64]:
-    """Labels by first appearance, a cluster being a likely node with none above it, or a leaf."""
+    """Labels by first appearance; a cluster is a likely node without one above it, or a leaf."""
     clusters = np.arange(n_leaves + merges.shape[0])
     _descend(merges, likely, n_leaves, clusters)
     return labels_by_appearance(clusters[:n_leaves], clusters.size)
@@ -237,7 +238,7 @@ def _labels_from_the_root(
 
 @kernel
 def _descend(merges, likely, n_leaves, clusters):
-    """A node that lies in a cluster hands that on; one that does not is one if it is likely."""
+    """Pass the cluster of each node on to its children; likely nodes outside of one start one."""
     for i in range(merges.shape[0] - 1, -1, -1):
         if clusters[n_leaves + i] != n_leaves + i or likely[i]:
             clusters[merges[i, 0]] = clusters[merges[i, 1]] = clusters[n_leaves + i]

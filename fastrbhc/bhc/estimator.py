@@ -1,4 +1,4 @@
-"""The scikit-learn face of Bayesian hierarchical clustering."""
+"""The scikit-learn estimator of Bayesian hierarchical clustering."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class BHC(FittedHTML, ClusterMixin, BaseEstimator):
         "bernoulli" (beta). Fields of a record that are None are open.
     alpha : float or "evidence", default=1.0
         Concentration of the Dirichlet process: the larger, the more clusters. With "evidence" it
-        is searched for.
+        is chosen to maximise the evidence.
     hyperparameters : "data", "evidence", dict or record, default="data"
-        Where hyperparameters that the model leaves open come from. "data": moments of the data, see
-        each model. "evidence": those that the model lists as ``searched`` are varied, by SciPy, so
-        that the bound of the evidence is as large as it gets, on at most 2,000 rows; some dozens of
-        trees. A dict gives some of them by name, a record takes the place of the model.
+        The source of hyperparameters that the model leaves open. "data": moments of the data, see
+        each model. "evidence": SciPy varies those that the model lists as ``tunable`` to maximise
+        the bound of the evidence, on at most 2,000 rows; this takes dozens of trees. A dict gives
+        some of them by name; a record replaces the model.
     n_clusters : int, optional
         The number of clusters, instead of a probability: the last merges are undone.
     probability : float, default=0.5
@@ -80,7 +80,7 @@ class BHC(FittedHTML, ClusterMixin, BaseEstimator):
     Notes
     -----
     There is no ``sample_weight``: a row of weight 3 would be three rows, and in this model three
-    rows, even if they are the same, need not be in one cluster. Repeat the rows instead.
+    equal rows need not be in one cluster. Repeat the rows instead.
 
     Examples
     --------
@@ -161,7 +161,7 @@ class BHC(FittedHTML, ClusterMixin, BaseEstimator):
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """The cluster that each new row most likely belongs to.
+        """The most probable cluster of each new row.
 
         Parameters
         ----------
@@ -171,13 +171,13 @@ class BHC(FittedHTML, ClusterMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Labels as in ``labels_``; the smaller label where two clusters are equally likely.
+            Labels as in ``labels_``; the smaller label if two clusters are equally likely.
         """
         labels: NDArray[np.int64] = self._log_joint(X).argmax(axis=1)
         return labels
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """How likely each new row belongs to each cluster, given that it belongs to one of them.
+        """Probability of each cluster for each new row, given that it belongs to one of them.
 
         Parameters
         ----------
@@ -187,7 +187,7 @@ class BHC(FittedHTML, ClusterMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, k)
-            One column a cluster: n_k p(x | X_k), divided by its sum over the clusters.
+            One column per cluster: n_k p(x | X_k), divided by its sum over the clusters.
         """
         joint = self._log_joint(X)
         shares: NDArray[np.float64] = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
@@ -204,8 +204,8 @@ class BHC(FittedHTML, ClusterMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            log p(x | rows of the fit), where all clusterings that the tree holds have a part, as
-            well as a cluster of its own for the new row.
+            log p(x | rows of the fit), averaged over all clusterings consistent with the tree,
+            including a new cluster for the row.
         """
         check_is_fitted(self)
         return log_densities(
@@ -246,9 +246,9 @@ class BHC(FittedHTML, ClusterMixin, BaseEstimator):
 
 
 def _by_size(labels: NDArray[np.int64], rows: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The largest cluster is 0; of two as large, the one with the smaller sums of columns."""
+    """The largest cluster is 0; of two of the same size, the one with the smaller column sums."""
     sizes = np.bincount(labels)
-    order, _ = order_by_value(Observations(rows))  # sums that no other order of rows would change
+    order, _ = order_by_value(Observations(rows))  # sums independent of the order of rows
     sums = np.zeros((sizes.size, rows.shape[1]))
     np.add.at(sums, labels[order], rows[order])
     ranked = np.lexsort((*sums.T[::-1], -sizes))

@@ -1,10 +1,10 @@
-"""Hyperparameters: as given, from the data, or those with the largest evidence.
+"""Hyperparameters: as given, from the data, or with the largest evidence.
 
-The evidence is the lower bound that a tree gives of the marginal likelihood, so every trial costs
-one tree. It is maximised over the logarithms of a few hyperparameters by Nelder and Mead's method,
-which does not mind that the bound has small steps where the tree changes. Above `SAMPLE` rows a
-random sample stands for all: hyperparameters describe clusters and not rows, and a sample tells
-them nearly as well. Moments, on which the others depend, are always those of all rows.
+The evidence is the lower bound of the marginal likelihood given by a tree, so every evaluation
+costs one tree. It is maximised over the logarithms of a few hyperparameters by the Nelder–Mead
+method, which tolerates the small steps of the bound where the tree changes. Above `SAMPLE` rows a
+random sample is used: hyperparameters describe clusters, not rows, and a sample determines them
+nearly as well. Moments, on which the other values depend, are always those of all rows.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from sklearn.utils import check_random_state
 from fastrbhc._validation import check_choice, check_positive
 from fastrbhc.bhc._interface import Model
 
-# Rows that trees of the search have at most, and how many trees for each hyperparameter.
+# The most rows of a tree in the search, and the number of trees per hyperparameter.
 SAMPLE = 2_000
 TRIALS_EACH = 40
 
-# Hyperparameters are looked for within this factor of where the search starts, and are settled when
-# the simplex is smaller than that share and its evidences differ by less than a tenth.
+# Hyperparameters are searched within this factor of the starting point. The search ends when the
+# simplex is smaller than that share and its evidences differ by less than a tenth.
 _REACH = math.log(1e6)
 _SHARE, _DIFFERENCE = 0.02, 0.1
 
-# Stands for the loss where the evidence is not finite.
+# The loss if the evidence is not finite.
 _NOTHING = 1e300
 
 
 def check_search(alpha: Any, hyperparameters: Any) -> None:
-    """Refuse other words than those that say where numbers come from, and an α below 0."""
+    """Reject unknown words for the source of hyperparameters, and an α that is not positive."""
     if isinstance(alpha, str):
         check_choice(alpha, "alpha, if not a number,", ("evidence",))
     else:
@@ -54,7 +54,7 @@ def search(
     random_state: Any,
 ) -> tuple[Model, float]:
     """The complete model and log α; ``build(rows, model, log_alpha)`` makes a tree."""
-    complete = model.completed(X)
+    complete = model.with_defaults(X)
     complete.check(X.shape[1])
     wanted = isinstance(hyperparameters, str) and hyperparameters == "evidence"
     names = free_fields(model, complete) if wanted else ()
@@ -74,7 +74,7 @@ def search(
     def proposed(logs: NDArray[np.float64]) -> tuple[Model, float]:
         changes = {name: math.exp(value) for name, value in zip(names, logs, strict=False)}
         log_alpha = float(logs[-1]) if fixed_alpha is None else fixed_alpha
-        return model._replace(**changes).completed(X), log_alpha
+        return model._replace(**changes).with_defaults(X), log_alpha
 
     def loss(logs: NDArray[np.float64]) -> float:
         nonlocal trials
@@ -87,7 +87,7 @@ def search(
 
     n_free, most = len(start), most_trials(len(start))
     best, least, step = np.array(start), np.inf, 1.0  # a factor of e
-    # The simplex may shrink onto one of the steps. While it helps, it starts again, the other way.
+    # The simplex may shrink onto a step of the bound: restart the other way while it helps.
     while trials < most:
         found = minimize(
             loss,
@@ -109,14 +109,14 @@ def search(
 
 
 def most_trials(n_free: int) -> int:
-    """How many trees a search takes at most."""
+    """The most trees that a search takes."""
     return TRIALS_EACH * n_free
 
 
 def free_fields(model: Model, complete: Model) -> tuple[str, ...]:
-    """What there is to search for: fields left open, unless another one stands in their place."""
+    """The fields to search: tunable ones left open, unless another field replaces them."""
     return tuple(
         name
-        for name in model.searched
+        for name in model.tunable
         if getattr(model, name) is None and getattr(complete, name) is not None
     )

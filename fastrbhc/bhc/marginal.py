@@ -13,7 +13,7 @@ from fastrbhc.bhc.potentials import absorb, clusters_of_rows, potentials_of
 
 
 def log_marginal_likelihood(X: ArrayLike, model: str | Model) -> float:
-    """log p(X | H): how likely the rows are if all of them come from one cluster.
+    """log p(X | H): the log marginal likelihood of the rows as one cluster.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def log_marginal_likelihood(X: ArrayLike, model: str | Model) -> float:
     """
     record = as_model(model)
     rows = check_rows(X, record, min_rows=1)  # type: ignore[arg-type]
-    complete = record.completed(rows)
+    complete = record.with_defaults(rows)
     complete.check(rows.shape[1])
     with compiling_for(complete):
         likelihood = complete.likelihood(rows)
@@ -46,4 +46,4 @@ def log_marginal_likelihood(X: ArrayLike, model: str | Model) -> float:
         for row in range(1, len(rows)):
             absorb(geometry, clusters, 0, row, scratch)
         marginal = float(clusters.cached[0, 1])
-    return marginal + float(np.sum(complete.log_base(rows)))
+    return marginal + float(np.sum(complete.log_base_measure(rows)))

@@ -1,4 +1,4 @@
-"""The recursion in its potential form, as a dissimilarity that the greedy algorithm can merge by.
+"""The recursion in its potential form, as a dissimilarity for the greedy algorithm.
 
 For a cluster c of n rows with the parts a and b (Lee & Choi 2015, section 2.4),
 
@@ -9,11 +9,11 @@ and the dissimilarity is the logarithm of the odds *against* merging,
 
     d(a, b) = log φ(X_a | T_a) + log φ(X_b | T_b) − log φ(X_c | H_c).
 
-It is negative where a merge is more likely than not, and far from reducible: the larger two parts
-of one cluster have grown, the surer is their union. `fastrbhc._engine.agglomeration.greedy` is
-exact all the same. `Potentials` is a geometry as `fastrbhc._engine.geometry.contract` describes
-them, but for what only the kd-tree and audits ask. Everything is a logarithm, log α too, and
-leaves out what a row adds whatever the cluster.
+It is negative if a merge is more likely than not, and far from reducible: the larger two parts of
+one cluster are, the more certain is their union. `fastrbhc._engine.agglomeration.greedy` is exact
+nevertheless. `Potentials` is a geometry in the sense of `fastrbhc._engine.geometry.contract`,
+without the methods for the kd-tree and audits. All values are logarithms, including log α, without
+the terms of a row that do not depend on the cluster.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ROUNDING = 1e-13
 
 @record
 class Potentials:
-    """The geometry. Cached of a slot: log φ(X | T), and ℓ, see `_interface`."""
+    """The geometry. Cached values of a slot: log φ(X | T), and ℓ, see `_interface`."""
 
     likelihood: Any
     log_alpha: float
@@ -88,7 +88,7 @@ class Potentials:
         clusters.cached[i, 0] = clusters.scan_features[0, i] = either
 
     def refresh(geometry, clusters, i, scratch):
-        """As if slot i were a point, whose tree is its only hypothesis."""
+        """Treat slot i as a single row, whose tree has one hypothesis."""
         marginal = summarise(geometry.likelihood, clusters, i, scratch)
         together = _log_prior(geometry, clusters.weights[i]) + marginal
         clusters.cached[i, 0] = clusters.scan_features[0, i] = together
@@ -102,7 +102,7 @@ def _log_prior(geometry, weight):
 
 
 def potentials_of(likelihood: Any, log_alpha: float, n: int) -> Potentials:
-    """The geometry of up to n rows, and one more."""
+    """The geometry for up to n + 1 rows."""
     sizes = np.maximum(np.arange(n + 2.0), 1.0)
     return Potentials(likelihood, float(log_alpha), gammaln(sizes))
 
@@ -110,9 +110,9 @@ def potentials_of(likelihood: Any, log_alpha: float, n: int) -> Potentials:
 def clusters_of_rows(
     geometry: Potentials, X: NDArray[np.float64], scratch: Any, spare: int | None = None
 ) -> Clusters:
-    """One slot for every row, in the order that decides ties, and spare ones.
+    """One slot per row, in the order that decides ties, and spare slots.
 
-    By default so many as the greedy algorithm wants, after as many as fill up the last tile.
+    By default as many as the greedy algorithm uses, after those that fill the last leaf.
     """
     rows = geometry.likelihood.observe(X)
     n, n_columns = rows.shape
@@ -138,7 +138,7 @@ def clusters_of_rows(
 
 @kernel
 def absorb(geometry, clusters, i, j, scratch):
-    """Put the union of slots i and j into slot i, whatever their trees were, and know its ℓ."""
+    """Put the union of slots i and j into slot i, without regard to their trees; cache its ℓ."""
     join(geometry.likelihood, clusters, i, j)
     clusters.cached[i, 1] = summarise(geometry.likelihood, clusters, i, scratch)
 

@@ -1,7 +1,8 @@
-"""What a tree says of new rows.
+"""The predictive density of new rows.
 
-A clustering that the tree holds has a posterior probability, and in it a new row x joins cluster k
-of n_k rows, or none, as in the Dirichlet process: with the probabilities n_k/(n + α) and α/(n + α).
+Every clustering consistent with the tree has a posterior probability. In it, a new row x joins
+cluster k of n_k rows, or none, as in the Dirichlet process: with the probabilities n_k/(n + α) and
+α/(n + α).
 Node k is one of the clusters with the probability (Heller & Ghahramani 2005)
 
     ω_k = r_k Π (1 − r_i),          i on the path from the root to the parent of k,
@@ -10,9 +11,9 @@ and r = 1 for leaves. Summed over all clusterings that is a mixture over all nod
 
     p(x | X) = Σ_k ω_k n_k/(n + α)·p(x | X_k) + α/(n + α)·p(x).
 
-Every row lies in one cluster, so Σ ω_k n_k = n, and the weights add up to 1. (The ω_k alone add up
+Every row is in one cluster, so Σ ω_k n_k = n, and the weights add up to 1. (The ω_k alone add up
 to the expected number of clusters.) A predictive density is a ratio of marginal likelihoods,
-p(x | X_k) = p(X_k ∪ x)/p(X_k), so no model has to say more than it does for merging.
+p(x | X_k) = p(X_k ∪ x)/p(X_k), so a model needs no further methods.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ from fastrbhc.bhc._interface import Model, log_marginal
 from fastrbhc.bhc.dendrogram import BayesianDendrogram, log_sum
 from fastrbhc.bhc.potentials import Potentials, absorb, clusters_of_rows, potentials_of
 
-# New rows that are looked at together.
+# New rows that are processed together.
 _PORTION = 1024
 
-# Nodes whose weight is less than e^−200 are left out: sure clusters are not taken apart.
+# Nodes with a weight below e^−200 are left out, such as those inside certain clusters.
 _LEAST = -200.0
 
 
 def log_densities(
     X: NDArray[np.float64], new: NDArray[np.float64], model: Model, tree: BayesianDendrogram
 ) -> NDArray[np.float64]:
-    """log p(x | X) of every new row, X being the rows of the tree."""
+    """log p(x | X) of every new row, with X the rows of the tree."""
     log_weights = log_node_weights(tree)
     alpha_share = tree.log_alpha - math.log(tree.n_leaves + math.exp(tree.log_alpha))
     out = np.empty(len(new))
@@ -58,7 +59,7 @@ def log_densities(
                     _add_densities(
                         geometry, clusters, slots[node], log_weights[node], part, scratch
                     )
-    return out + model.log_base(new)
+    return out + model.log_base_measure(new)
 
 
 def log_densities_of_clusters(
@@ -73,7 +74,7 @@ def log_densities_of_clusters(
                 for row in others:
                     absorb(geometry, clusters, first, row, scratch)
                 _add_densities(geometry, clusters, first, 0.0, densities, scratch)
-    return out.T + model.log_base(new)[:, None]
+    return out.T + model.log_base_measure(new)[:, None]
 
 
 def log_node_weights(tree: BayesianDendrogram) -> NDArray[np.float64]:
@@ -86,8 +87,8 @@ def log_node_weights(tree: BayesianDendrogram) -> NDArray[np.float64]:
 def _portions(
     X: NDArray[np.float64], new: NDArray[np.float64], model: Model
 ) -> Iterator[tuple[int, Potentials, Any, Any]]:
-    """Clusters of the rows and after them of some new rows, each a slot, afresh every time."""
-    likelihood = model.likelihood(X).taking(new)
+    """New clusters, one slot per row: first the rows of the tree, then some new rows."""
+    likelihood = model.likelihood(X).for_new_rows(new)
     geometry = potentials_of(likelihood, 0.0, len(X))
     scratch = new_scratch(geometry, likelihood.observe(X[:1]).shape[1])
     for start in range(0, len(new), _PORTION):
@@ -112,9 +113,9 @@ def _descend(merges: Any, heights: Any, sizes: Any, log_weights: Any) -> None:
 def _add_densities(
     geometry: Any, clusters: Any, slot: int, log_weight: float, out: Any, scratch: Any
 ) -> None:
-    """Add the weighted p(x | X_k) to what has been summed up for the new rows, the last slots.
+    """Add the weighted p(x | X_k) to the sums of the new rows, which are in the last slots.
 
-    But for what x adds to every marginal likelihood.
+    Without the base measure of x, which is the same for all clusters.
     """
     first = clusters.weights.size - out.size
     for row in range(out.size):

@@ -1,4 +1,4 @@
-"""Text with one row a line: its delimiter, its header, its numbers and its first fault."""
+"""Text with one row per line: its delimiter, its header, its numbers and its first error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-_ENCODING = "utf-8-sig"  # a byte order mark is passed over
+_ENCODING = "utf-8-sig"  # a byte order mark is ignored
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-", "."}
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 _FIELD = re.compile(r'"[^"]*"|\S+')
@@ -23,7 +23,7 @@ _COUNTING_HEADER = 5
 
 
 class Layout(NamedTuple):
-    """How a text file is written."""
+    """The format of a text file."""
 
     delimiter: str | None  # None for runs of blanks
     skip: int  # lines before the first row
@@ -61,7 +61,7 @@ def _is_word(cell: str) -> bool:
 
 
 def layout_of(path: Path) -> Layout:
-    """Look at the first lines."""
+    """Detect the format from the first lines."""
     comment = ""
     lines: list[str] = []
     starts: list[int] = []
@@ -135,7 +135,7 @@ def load(
     except ValueError as error:
         _refuse_first_fault(path, layout, columns)
         raise ValueError(f"{path.name} cannot be read: {error}") from None
-    # Where columns are picked, rows that are too long go unnoticed.
+    # If columns are selected, rows with too many cells are not detected otherwise.
     if np.isnan(numbers).any() or not (as_they_are or _all_as_wide(path, layout)):
         _refuse_first_fault(path, layout, columns)
     if names is None:
@@ -179,7 +179,7 @@ def _refuse_first_fault(path: Path, layout: Layout, numeric: list[int]) -> None:
 
 
 def _is_plainly_right(line: str, layout: Layout, numeric: list[int]) -> bool:
-    """A quick look, so that a fault at the end of a long file is found in seconds."""
+    """A fast check, so that an error at the end of a long file is found in seconds."""
     cells = line.split(layout.delimiter)
     if len(cells) != len(layout.names) or "_" in line or '"' in line:
         return False

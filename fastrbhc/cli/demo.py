@@ -1,4 +1,4 @@
-"""The demonstration: handwritten digits, what is found in them, and a picture."""
+"""The demonstration: clusters of handwritten digits, and a picture."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OTHER_SEEDS = (1, 2, 3, 4)
 
 
 class Findings(NamedTuple):
-    """What the demonstration found."""
+    """The results of the demonstration."""
 
     X: NDArray[np.uint8]
     y: NDArray[np.uint8]
@@ -35,7 +35,7 @@ class Findings(NamedTuple):
 
 
 def run(output: str | Path = "fastrbhc-demo.png") -> None:
-    """Print what was found in the digits, and draw it if matplotlib is installed.
+    """Print the clusters of the digits, and draw them if matplotlib is installed.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def run(output: str | Path = "fastrbhc-demo.png") -> None:
 def find() -> Findings:
     """Cluster the digits: Poisson with the heuristic's λ, then Ward's method at the true number.
 
-    Ward's is SciPy's, as ours would have to be compiled first.
+    Ward's method is SciPy's, because ours would have to be compiled first.
     """
     X, y = load_digit_counts()
     RBHC("poisson", n_clusters_guess=_GUESS, random_state=0).fit(X[:50])  # compile first
@@ -82,7 +82,7 @@ def find() -> Findings:
 
 
 def report(findings: Findings) -> str:
-    """The findings beside the truth, as lines of text."""
+    """The findings next to the truth, as lines of text."""
     model, y = findings.model, findings.y
     seeds, counts_of_seeds = (
         ", ".join(map(str, numbers)) for numbers in (_OTHER_SEEDS, findings.other_counts)

@@ -36,14 +36,14 @@ def read_table(
     Parameters
     ----------
     path : str or Path
-        What the file is follows from its name. ``.npy``: a matrix. ``.npz``: the array ``X``, or
+        The suffix determines the format. ``.npy``: a matrix. ``.npz``: the array ``X``, or
         the only one, or the parts ``data, indices, indptr, shape`` of a sparse matrix in CSR form.
         ``.parquet``: needs pyarrow. Anything else is text, which may end in ``.gz``: commas,
         semicolons, tabs or blanks between the cells, with or without a header.
     ids : str, optional
-        The column that names the rows: its name, or its position in the file counted from 1. A
-        name goes before a position. Without it a first column with an empty name, as data frames
-        write their index, is taken, and otherwise rows have no names.
+        The column with the names of the rows: its name, or its position in the file counted from 1.
+        A name takes precedence over a position. By default a first column with an empty name, as
+        written for the index of a data frame, is used, and otherwise rows have no names.
     weights : str, optional
         The column with the weights of the rows, given in the same way.
     drop : sequence of str
@@ -60,12 +60,12 @@ def read_table(
     FileNotFoundError
         There is no such file.
     ValueError
-        Something in the file is not a number; the message tells where and what to do about it.
+        A cell of the file is not a number; the message says where, and what to do about it.
 
     Notes
     -----
     The first line of a text is a header if one of its cells is a word above a number. Lines at the
-    top that begin with # are passed over, or give the names if there are as many as columns.
+    top that begin with # are skipped, or give the names if there are as many as columns.
 
     Examples
     --------
@@ -106,7 +106,7 @@ class _Wanted(NamedTuple):
 
 
 class _Chosen(NamedTuple):
-    """Which columns of the file are what, counted from 0."""
+    """The roles of the columns of the file, counted from 0."""
 
     values: list[int]
     ids: int | None
@@ -114,7 +114,7 @@ class _Chosen(NamedTuple):
 
     @property
     def numeric(self) -> list[int]:
-        """The columns of numbers, that of weights last."""
+        """The columns of numbers, with the weights last."""
         return self.values + ([] if self.weights is None else [self.weights])
 
 

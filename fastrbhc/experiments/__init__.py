@@ -1,4 +1,4 @@
-"""The paper's experiments, and two more, each a function and a file.
+"""The experiments of the paper, and two more, one per file.
 
 On the command line: ``fastrbhc reproduce`` with ``table1``, ``table2``, ``table3``, ``figure1``,
 ``thresholds`` or ``mnist``.

@@ -15,10 +15,10 @@ from fastrbhc.experiments._methods import Dataset
 
 
 class Source(NamedTuple):
-    """Where repeats of a data set come from: ``draw(rng)``; and what the paper prints for it.
+    """A source of repeats of a data set, ``draw(rng)``, and the published values for it.
 
-    The repeats of data of which there are no others differ by the seed of the methods. Methods
-    in ``without`` are not asked.
+    If the data set is fixed, repeats differ only in the seed of the methods. Methods in ``without``
+    are left out.
     """
 
     draw: Callable[[np.random.Generator], Dataset]
@@ -35,10 +35,10 @@ def compare(
     n_threads: int,
     progress: bool,
 ) -> dict[str, dict[str, Any]]:
-    """For every method and source: mean and deviation of the index and the number of clusters.
+    """Mean and deviation of the index and the number of clusters per method and source.
 
-    Every repeat has random numbers of its own, the same for all methods, so that a longer run
-    begins with a shorter one, and a method more changes nothing for the others.
+    Every repeat has its own random numbers, the same for all methods, so that a longer run begins
+    with a shorter one, and adding a method does not change the others.
     """
     cells = [
         (method, name)
@@ -48,7 +48,7 @@ def compare(
     ]
     indices: dict[tuple[str, str], list[float]] = {cell: [] for cell in cells}
     clusters: dict[tuple[str, str], list[float]] = {cell: [] for cell in cells}
-    # Sums of k-means depend on the number of OpenMP's threads: one leaves no trace.
+    # Rounding in k-means depends on the number of OpenMP threads, so one is used.
     limits = threadpool_limits(limits=1)
     with limits, Progress(progress, dict.fromkeys(sources, repeats)) as bar:
         for number, (name, source) in enumerate(sources.items()):
@@ -80,7 +80,7 @@ def compare(
 
 
 def _summary(values: Sequence[float]) -> dict[str, float]:
-    """Mean and deviation; none of a single value."""
+    """Mean and deviation; no deviation for a single value."""
     return {
         "mean": float(np.mean(values)),
         "std": float(np.std(values, ddof=1)) if len(values) > 1 else 0.0,
@@ -100,7 +100,7 @@ def table_of(
     heads: Mapping[str, str],
     with_clusters: bool = False,
 ) -> list[str]:
-    """Lines of text: a line for each method, with the paper's values in brackets."""
+    """Lines of text: one line per method, with the published values in brackets."""
     cells = {
         (method, name): _cell(cell, with_clusters)
         for method, row in rows.items()

@@ -1,7 +1,7 @@
-"""Random clusters as in the paper: a parameter for each trial, then rows that share it.
+"""Random clusters as in the paper: one parameter per trial, then rows that share it.
 
-Lee & Choi (2015), section 4.1, "Testing the reducibility". What is said there in passing is read
-as follows. Gamma(2, 0.05) has a shape and a rate, so that Poisson means are 40 on the average. The
+Lee & Choi (2015), section 4.1, "Testing the reducibility". Details are interpreted as follows.
+Gamma(2, 0.05) is given by shape and rate, so that Poisson means are 40 on average. The
 normal-Wishart distribution draws a precision: Λ ~ W(d + 2, Ψ), Ψ = AAᵀ + dI, A a d × d matrix of
 standard normal numbers; then Σ = Λ⁻¹ and μ ~ N(0, (0.08Λ)⁻¹).
 """
@@ -24,14 +24,14 @@ class Draw(NamedTuple):
     """Rows of several trials, one trial after the other, and the true parameters."""
 
     rows: NDArray[np.float64]  # (sum of the sizes, d)
-    means: NDArray[np.float64]  # (trials, d), what rows of a trial are on the average
+    means: NDArray[np.float64]  # (trials, d), expected rows of each trial
     covariances: NDArray[np.float64] | None = None  # (trials, d, d), where clusters have one
 
 
 class Distribution(NamedTuple):
     """A family, with the smoothing of the paper, and how to draw from it.
 
-    ``draw(rng, sizes)`` draws as many rows as sizes says for every trial.
+    ``draw(rng, sizes)`` draws the given number of rows for every trial.
     """
 
     family: Any

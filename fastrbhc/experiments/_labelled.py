@@ -1,4 +1,4 @@
-"""Real data whose classes are known: digits that come with the package, and files of the user's."""
+"""Real data with known classes: digits that come with the package, and the user's files."""
 
 from __future__ import annotations
 
@@ -12,15 +12,28 @@ from numpy.typing import NDArray
 
 from fastrbhc.datasets import load_digit_counts, load_mnist_7x7
 from fastrbhc.experiments._methods import Dataset
+from fastrbhc.experiments._spec import Option
 
 # As in the paper, section 4.2.
 _MNIST_CLASSES = (0, 3, 7, 9)
 _MNIST_ROWS = 3_000
 _CALTECH_CLASSES = ("airplanes", "Motorbikes", "Faces_easy")
 
-# Rows of another file that a repeat takes at most, and entries of them.
+# The most rows, and entries, that a repeat takes from another file.
 _ROWS = 3_000
 _ENTRIES = 10_000_000
+
+# Names of files on the command line.
+MNIST_OPTION = Option(
+    "mnist", {"metavar": "PATH", "help": "digits, an NPZ file with X (49 columns) and y"}
+)
+CALTECH_OPTION = Option(
+    "caltech",
+    {
+        "metavar": "PATH",
+        "help": "counts of visual words, an NPZ file with X or a CSR matrix, and y",
+    },
+)
 
 Draw = Callable[[np.random.Generator], Dataset]
 

@@ -1,4 +1,4 @@
-"""The clusterings that Tables 2 and 3 of the paper compare, each a function of a data set."""
+"""The methods that Tables 2 and 3 of the paper compare, as functions of a data set."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fastrbhc.bhc import BHC
 from fastrbhc.estimators import RBHC
 from fastrbhc.tree.dendrogram import Dendrogram, dendrogram_of_merges
 
-# Rows on which hyperparameters of BHC are searched for: with all of them the search alone would
+# Number of rows for the search for hyperparameters of BHC: with all rows, the search alone would
 # take a quarter of an hour for Table 2.
 SEARCH_ROWS = 500
 
@@ -32,7 +32,7 @@ class Dataset:
 
     @property
     def n_clusters(self) -> int:
-        """How many clusters there are in truth."""
+        """The true number of clusters."""
         return len(np.unique(self.labels))
 
     def tree(self, n_threads: int) -> Dendrogram:
@@ -62,7 +62,7 @@ def _classical(name: str) -> Method:
 
 
 def _relaxed(algorithm: str) -> Method:
-    """RBHC, λ by the heuristic with the true number of clusters for a guess."""
+    """RBHC, with λ from the heuristic and the true number of clusters as the guess."""
 
     def cluster(data: Dataset, seed: int, n_threads: int) -> NDArray[np.int64]:
         model = RBHC(
@@ -85,8 +85,8 @@ def _bayesian(data: Dataset, seed: int, n_threads: int) -> NDArray[np.int64]:
         chosen = np.random.default_rng(seed).choice(len(rows), SEARCH_ROWS, replace=False)
         rows = rows[np.sort(chosen)]
     tuned = BHC(name, hyperparameters="evidence", n_jobs=n_threads).fit(rows).model_
-    # Whatever is not searched for, means and covariances, is that of all rows.
-    found = {field: getattr(tuned, field) for field in tuned.searched}
+    # Hyperparameters that are not searched for, means and covariances, are those of all rows.
+    found = {field: getattr(tuned, field) for field in tuned.tunable}
     model = BHC(name, hyperparameters=found, n_jobs=n_threads)
     return model.fit(data.X).labels_
 

@@ -1,9 +1,9 @@
 """The synthetic data of the paper's Table 2: mixtures of Poisson, multinomial, Gaussian clusters.
 
-Lee & Choi (2015), section 4.1, "Clustering synthetic data". Parameters are read as those of
-Table 1, see ``_distributions``: one for each cluster. The paper does not say how large clusters
-are. Here their shares are in proportion to whole numbers from 20 to 100, all as likely, as the
-sizes of its first experiment. Clusters of equal size lead to nearly the same means, see
+Lee & Choi (2015), section 4.1, "Clustering synthetic data". Parameters are interpreted as in
+Table 1, see ``_distributions``, with one per cluster. The paper does not state the sizes of
+clusters. Here their shares are proportional to uniform random integers from 20 to 100, like the
+sizes in its first experiment. Clusters of equal size lead to nearly the same means, see
 ``docs/paper-tables.md``.
 """
 
@@ -22,10 +22,9 @@ _SMALLEST, _LARGEST = 20, 100
 
 
 class Mixture(NamedTuple):
-    """How to draw one data set, and the family that it is clustered with.
+    """A generator of data sets, and the family to cluster them with.
 
-    ``rows(rng, labels, n_clusters)`` draws a parameter for every cluster, and a row for every
-    label.
+    ``rows(rng, labels, n_clusters)`` draws one parameter per cluster, and one row per label.
     """
 
     family: Any
@@ -36,7 +35,7 @@ class Mixture(NamedTuple):
     def draw(
         self, rng: np.random.Generator, equal: bool = False
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Rows, and the cluster of each; clusters of equal size if asked for."""
+        """Rows and their clusters; optionally clusters of equal size."""
         k = self.n_clusters
         if equal:
             labels = np.arange(self.n_rows) % k

@@ -1,8 +1,8 @@
 """Trials of reducibility: three clusters of one distribution, d between them, its Taylor value.
 
-Trials come in chunks of fixed length, each with random numbers of its own, so that the result
-depends on the seed alone: neither on the number of threads nor, for the first trials of a longer
-run, on the number of trials.
+Trials come in chunks of fixed length, each with its own random numbers, so that the result depends
+only on the seed: not on the number of threads nor, for the first trials of a longer run, on the
+number of trials.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from fastrbhc._engine.threads import Threads
 from fastrbhc._validation import check_count
 from fastrbhc.experiments._distributions import Distribution
 
-# Trials that are drawn together: a call in between costs a few per cent.
+# Trials per chunk: the overhead of a chunk is a few per cent.
 CHUNK = 100
 
-# About what a chunk takes; the threads find out how long it is.
+# Initial estimate of the time per chunk; the threads measure it.
 _CHUNK_SECONDS = 0.02
 
 # Slots of a trial: three clusters, and the true parameter.
@@ -36,7 +36,7 @@ _SLOTS = 4
 
 
 class ClusterSizes(NamedTuple):
-    """How large clusters are: from smallest to largest rows, all as likely as each other.
+    """Sizes of clusters: uniform from smallest to largest rows.
 
     A row of scale β is a mean statistic of β independent ones, a draw from the scaled exponential
     family: the same mean, and 1/β of the covariance (paper, section 2.6).
@@ -48,7 +48,7 @@ class ClusterSizes(NamedTuple):
 
 
 class Trials(NamedTuple):
-    """What was found, one value a trial."""
+    """The results, one value per trial."""
 
     exact: NDArray[np.float64]  # d of the first two clusters
     taylor: NDArray[np.float64]  # its Taylor value at the true mean
@@ -88,7 +88,7 @@ def run_trials(
     report: Callable[[int], None],
     sizes: ClusterSizes | None = None,
 ) -> Trials:
-    """Run so many trials; the stream is the one of the seed's that has these numbers for a name."""
+    """Run trials; ``stream`` identifies one of the streams of random numbers of the seed."""
     sizes = ClusterSizes() if sizes is None else sizes
     n_chunks = -(-trials // CHUNK)
     found = Trials(np.empty(trials), np.empty(trials), np.empty(trials, bool))
@@ -141,7 +141,7 @@ def _measure(geometry, clusters, scratch, exact, taylor, not_reducible):
         d_bx = dissimilarity(geometry, clusters, b, x, np.inf, scratch)
         exact[trial] = d_ab
         taylor[trial] = taylor_value(geometry, clusters, a, b, a + 3, scratch)
-        # Let a and b be the nearest pair: only then the definition says anything about x.
+        # Let a and b be the nearest pair, as the definition of reducibility requires.
         if d_ax < d_ab and d_ax <= d_bx:
             b, x = x, b
             d_ab, d_ax = d_ax, d_ab

@@ -12,6 +12,7 @@ import numpy as np
 from fastrbhc._progress import Progress
 from fastrbhc._validation import check_count, check_threads
 from fastrbhc.experiments._distributions import DISTRIBUTIONS
+from fastrbhc.experiments._spec import Experiment
 from fastrbhc.experiments._trials import ClusterSizes, check_seed, check_trials, run_trials
 from fastrbhc.experiments.table1 import standard_error
 
@@ -37,17 +38,17 @@ def figure1(
     varies, sizes being uniform between 20 and n. Then, with sizes from 20 to 100, the scale β of
     the scaled exponential family: a row of scale β has a mean statistic with the same mean and
     1/β of the covariance, that of an average over β independent rows. By the paper's analysis
-    the error of the Taylor value vanishes beside d as either of them grows.
+    the error of the Taylor value vanishes relative to d as either of them grows.
 
     Parameters
     ----------
     trials : int, default=2_000
-        How many trials, for each point of the figure.
+        Number of trials per point of the figure.
     seed : int, default=0
         Seed of all random numbers.
     n_jobs : int, optional
-        Number of threads; None for as many as NUMBA_NUM_THREADS says, by default one for each
-        core. The result does not depend on it.
+        Number of threads. None stands for NUMBA_NUM_THREADS, by default one per core. The result
+        does not depend on it.
     progress : bool, default=False
         Show progress bars.
     largest_sizes : sequence of int
@@ -123,7 +124,7 @@ def report(result: dict[str, Any]) -> str:
 
 
 def draw(result: dict[str, Any], output: str | Path) -> None:
-    """Draw both curves with their standard errors, and beside β the slope of 1/√β.
+    """Draw both curves with their standard errors, and the slope of 1/√β next to the second.
 
     Parameters
     ----------
@@ -172,3 +173,14 @@ def _draw_curve(axes: Any, curve: dict[str, list[Any]], label: str) -> None:
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.yaxis.set_minor_formatter(StrMethodFormatter("{x:g}"))
     axes.spines[["top", "right"]].set_visible(False)
+
+
+EXPERIMENT = Experiment(
+    "figure1",
+    "the error of the Taylor value against size and scale",
+    "Figure 1: the average relative error of the Taylor value of the Gaussian's d, against "
+    "the largest cluster size and the scale beta.",
+    "--json figure1.json --plot figure1.png",
+    ("trials", 2_000, "trials for each point"),
+    draws=True,
+)

@@ -13,6 +13,7 @@ from fastrbhc._validation import check_count, check_threads
 from fastrbhc.experiments import _labelled
 from fastrbhc.experiments._comparison import Source, compare, table_of
 from fastrbhc.experiments._methods import METHODS, Dataset
+from fastrbhc.experiments._spec import Experiment
 from fastrbhc.experiments._trials import check_seed
 from fastrbhc.families import Gaussian
 from fastrbhc.thresholds import kmeans_threshold
@@ -48,7 +49,7 @@ def mnist_settings(
     Parameters
     ----------
     repeats : int, default=5
-        How many samples of digits.
+        Number of samples of digits.
     seed : int, default=0
         Seed of all random numbers.
     n_jobs : int, optional
@@ -111,7 +112,7 @@ def _cut_at_true_number(data: Dataset, seed: int, n_threads: int) -> NDArray[np.
 
 
 def report(result: dict[str, Any]) -> str:
-    """A line for each cut, a column for each setting."""
+    """One line per cut, one column per setting."""
     titles = {f"guess_{guess}": f"guess {guess}" for guess in _GUESSES}
     titles |= {"true_number": "cut at 4", "ward": "Ward, SciPy"}
     lines = [
@@ -123,3 +124,13 @@ def report(result: dict[str, Any]) -> str:
         rows = {cut: {name: row[name] for name in part} for cut, row in result["rows"].items()}
         lines += ["", *table_of(rows, titles, {name: name for name in part}, with_clusters=True)]
     return "\n".join(lines)
+
+
+EXPERIMENT = Experiment(
+    "mnist_settings",
+    "what the MNIST column of Table 3 depends on",
+    "RBHC on digits of MNIST with other pixel scales, smoothings and guesses.",
+    "--repeats 5 --json mnist.json",
+    ("repeats", 5, "samples of digits"),
+    (_labelled.MNIST_OPTION,),
+)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fastrbhc._progress import Progress
 from fastrbhc._validation import check_threads
 from fastrbhc.experiments._distributions import DISTRIBUTIONS
+from fastrbhc.experiments._spec import Experiment
 from fastrbhc.experiments._trials import Trials, check_seed, check_trials, run_trials
 
 # As printed in the paper.
@@ -37,12 +38,12 @@ def table1(
     Parameters
     ----------
     trials : int, default=100_000
-        How many trials, for each of the three rows.
+        Number of trials per row of the table.
     seed : int, default=0
         Seed of all random numbers. A longer run begins with the trials of a shorter one.
     n_jobs : int, optional
-        Number of threads; None for as many as NUMBA_NUM_THREADS says, by default one for each
-        core. The result does not depend on it.
+        Number of threads. None stands for NUMBA_NUM_THREADS, by default one per core. The result
+        does not depend on it.
     progress : bool, default=False
         Show progress bars.
 
@@ -52,7 +53,7 @@ def table1(
         ``trials``, ``seed`` and ``rows``: for "poisson", "multinomial" and "gaussian" the means
         ``exact_mean`` and ``taylor_mean`` of d and its Taylor value, the average of
         ``2·|d − d̃|/(d + d̃)`` as ``relative_error_percent``, ``not_reducible_per_100k``, the
-        standard errors of all four, and in ``paper`` what the paper prints.
+        standard errors of all four, and the published values in ``paper``.
 
     Examples
     --------
@@ -117,3 +118,13 @@ def report(result: dict[str, Any]) -> str:
         ]
         lines.append(f"{name:<13}" + "".join(f"{cell:<26}" for cell in cells).rstrip())
     return "\n".join(lines)
+
+
+EXPERIMENT = Experiment(
+    "table1",
+    "d, its Taylor value, and how often d is not reducible",
+    "Table 1: d and its Taylor value between random clusters, and how often d is not "
+    "reducible, for Poisson, multinomial and Gaussian clusters.",
+    "--trials 100000 --seed 0 --json table1.json",
+    ("trials", 100_000, "trials for each row"),
+)

@@ -11,6 +11,7 @@ from fastrbhc._validation import check_count, check_threads
 from fastrbhc.experiments._comparison import Source, compare, table_of
 from fastrbhc.experiments._methods import METHODS, TITLES, Dataset, chosen
 from fastrbhc.experiments._mixtures import MIXTURES, Mixture
+from fastrbhc.experiments._spec import Experiment, Option
 from fastrbhc.experiments._trials import check_seed
 
 # As printed in the paper: mean and deviation of ten data sets, in the order of MIXTURES.
@@ -129,3 +130,14 @@ def report(result: dict[str, Any]) -> str:
         }
         lines += ["", *table_of(rows, TITLES, heads)]
     return "\n".join(lines)
+
+
+EXPERIMENT = Experiment(
+    "table2",
+    "synthetic data: linkages, RBHC and BHC",
+    "Table 2: how well single, complete and Ward linkage, RBHC and BHC find the clusters of "
+    "Poisson, multinomial and Gaussian mixtures.",
+    "--repeats 10 --seed 0 --json table2.json",
+    ("repeats", 10, "data sets of each kind"),
+    (Option("equal-sizes", {"action": "store_true", "help": "clusters of equal size"}),),
+)

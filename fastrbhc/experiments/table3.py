@@ -10,6 +10,7 @@ from fastrbhc._validation import check_count, check_threads
 from fastrbhc.experiments import _labelled
 from fastrbhc.experiments._comparison import Source, compare, table_of
 from fastrbhc.experiments._methods import METHODS, TITLES, chosen
+from fastrbhc.experiments._spec import Experiment
 from fastrbhc.experiments._trials import check_seed
 from fastrbhc.families import Gaussian, Multinomial
 
@@ -124,3 +125,14 @@ def report(result: dict[str, Any]) -> str:
     if "caltech101" not in heads:
         lines += ["", "For Caltech101 name a file of visual-word counts: --caltech PATH"]
     return "\n".join(lines)
+
+
+EXPERIMENT = Experiment(
+    "table3",
+    "real data: linkages, RBHC and BHC",
+    "Table 3: how well the methods of Table 2 find classes of MNIST digits, and of Caltech101 "
+    "pictures if their file is named.",
+    "--json table3.json --caltech caltech101.npz",
+    ("repeats", 5, "samples of digits"),
+    (_labelled.CALTECH_OPTION, _labelled.MNIST_OPTION),
+)

@@ -15,6 +15,7 @@ from fastrbhc.experiments import _labelled
 from fastrbhc.experiments._comparison import Source, compare
 from fastrbhc.experiments._methods import Dataset
 from fastrbhc.experiments._mixtures import MIXTURES, Mixture
+from fastrbhc.experiments._spec import Experiment, Option
 from fastrbhc.experiments._trials import check_seed
 from fastrbhc.families import Gaussian, Multinomial, Poisson, SphericalGaussian, as_family
 from fastrbhc.thresholds import evidence_threshold, gap_threshold, kmeans_threshold
@@ -164,7 +165,7 @@ def _noting(
 
 
 def report(result: dict[str, Any]) -> str:
-    """A line for each data set, a column for each choice: index @ clusters found."""
+    """One line per data set, one column per choice: index @ clusters found."""
     names = result["n_clusters"]
     first = max(len(name) for name in names) + 2
     width = 17
@@ -181,3 +182,38 @@ def report(result: dict[str, Any]) -> str:
         )
         lines.append(f"{name:<{first}}{k:<4}" + "".join(f"{cell:<{width}}" for cell in cells))
     return "\n".join(line.rstrip() for line in lines)
+
+
+def _named_files(given: list[str]) -> dict[str, tuple[str, str]]:
+    """NAME=FAMILY=PATH as a dictionary."""
+    files = {}
+    for text in given:
+        parts = text.split("=", 2)
+        if len(parts) < 3 or not all(parts):
+            raise ValueError(f"--also takes NAME=FAMILY=PATH, got {text!r}")
+        files[parts[0]] = (parts[1], parts[2])
+    return files
+
+
+EXPERIMENT = Experiment(
+    "compare_thresholds",
+    "choices of lambda compared on all data",
+    "How many clusters each choice of lambda finds, and how good they are, on the data of "
+    "Tables 2 and 3, digits as counts, and files of one's own.",
+    "--repeats 10 --json thresholds.json --also words=multinomial=20newsgroups.npz",
+    ("repeats", 10, "data sets of each kind"),
+    (
+        _labelled.CALTECH_OPTION,
+        _labelled.MNIST_OPTION,
+        Option(
+            "also",
+            {
+                "metavar": "NAME=FAMILY=PATH",
+                "action": "append",
+                "default": [],
+                "help": "further rows with classes, an NPZ file; may be given several times",
+            },
+            _named_files,
+        ),
+    ),
+)

@@ -14,7 +14,7 @@ INK, FAINT = "#222222", "#9a9a9a"
 DASHES = (0, (5, 4))
 
 # Clusters, in this order and then from the beginning again. The first are Okabe and Ito's or Tol's.
-# Any two differ by at least 13 CIELAB units, also to people with any of the three kinds of colour
+# Any two differ by at least 13 CIELAB units, also with each of the three kinds of colour
 # blindness (by the matrices of Machado et al. 2009).
 HUES = (
     "#0072b2", "#e69f00", "#117733", "#cc79a7", "#56b4e9", "#d55e00",
@@ -30,7 +30,7 @@ def hue(label: int) -> str:
 
 
 def axes(ax: Any, size: tuple[float, float]) -> Any:
-    """The Axes given, or those of a new figure of so many inches."""
+    """The given Axes, or those of a new figure of the given size in inches."""
     if ax is not None:
         return ax
     pyplot = require("matplotlib.pyplot", "drawing")
@@ -50,10 +50,10 @@ def plural(count: int, noun: str) -> str:
 
 
 def set_scale(ax: Any, scale: str, values: NDArray[np.float64]) -> float:
-    """Scale the vertical axis for heights, and return where it begins, at which leaves stand.
+    """Scale the vertical axis for heights, and return its lower end, where leaves are drawn.
 
-    That is 0, or a little below the smallest height where it cannot be: on a logarithmic scale, and
-    where heights are log odds and so may be negative.
+    It is 0, or slightly below the smallest height where 0 is impossible: on a logarithmic scale,
+    and if heights are log odds, which may be negative.
     """
     from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
@@ -74,7 +74,7 @@ def set_scale(ax: Any, scale: str, values: NDArray[np.float64]) -> float:
 
 
 def stretched(scale: str, floor: float, top: float, factor: float) -> float:
-    """The top, moved away from the floor by a factor, as it looks on the scale."""
+    """The top, moved away from the floor by a factor, in the units of the scale."""
     if scale == "log" and floor > 0.0:
         return float(floor * (top / floor) ** factor)
     if scale == "sqrt":
@@ -89,12 +89,12 @@ def signed_root(values: Any) -> Any:
 
 
 def signed_square(values: Any) -> Any:
-    """What the signed root came from."""
+    """The inverse of the signed root."""
     return np.sign(values) * np.square(values)
 
 
 def tick(value: float, _: Any = None) -> str:
-    """What stands at a tick."""
+    """The label of a tick."""
     return number(value)
 
 
@@ -111,7 +111,7 @@ def text_width(text: str, size: float) -> float:
 
 
 def draw_threshold(ax: Any, level: float, text: str) -> None:
-    """A dashed line with a text at its right end, for which there has to be room."""
+    """A dashed line with a text at its right end, which needs room."""
     ax.axhline(level, color=INK, linewidth=1.0, linestyle=DASHES, zorder=1)
     ax.annotate(
         text,

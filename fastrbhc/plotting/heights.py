@@ -43,9 +43,9 @@ def plot_heights(
 ) -> Any:
     """Draw merge heights against the number of clusters; ``tree.plot_heights`` is the same.
 
-    The point at k is the merge that would turn k clusters into k − 1. A long way down from one
-    point to the next says that k clusters are apart: the merge into fewer costs much more than
-    the one before.
+    The point at k is the merge that would turn k clusters into k − 1. A large drop from one point
+    to the next means that the k clusters are well separated: merging them further costs much more
+    than the merge before.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def plot_heights(
 
     Notes
     -----
-    Heights are levels, by which trees are cut: inversions are raised to what lies below them.
+    Heights are levels, by which trees are cut: inversions are raised to the merges below them.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def plot_heights(
     if max_clusters is None:
         max_clusters = max(_CLUSTERS, 2 * (k or 0))
     last = min(check_count(max_clusters, "max_clusters"), tree.n_leaves)
-    # The merge that k clusters wait for is row n − k.
+    # The merge that turns k clusters into k − 1 is row n − k.
     counts = np.arange(tree.n_trees + 1, last + 1)
     levels = tree.levels
     heights = levels[tree.n_leaves - counts]
@@ -159,15 +159,15 @@ def _mark(ax: Any, k: int, lower: float, upper: float) -> None:
 
 
 def plot_path(path: ClusteringPath, ax: Any = None) -> Any:
-    """Draw the number of clusters, and what they cost, against λ; ``path.plot`` is the same.
+    """Draw the number of clusters and their cost against λ; ``path.plot`` is the same.
 
     Parameters
     ----------
     path : ClusteringPath
         From ``tree.path()``.
     ax : matplotlib.axes.Axes, optional
-        Where to draw the number of clusters; by default a new figure. The cost has Axes of its
-        own at the same place, with the scale on the right.
+        Where to draw the number of clusters; by default a new figure. The cost has twin
+        Axes, with the scale on the right.
 
     Returns
     -------
@@ -184,7 +184,7 @@ def plot_path(path: ClusteringPath, ax: Any = None) -> Any:
     from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
     ax = axes(ax, (7.0, 4.0))
-    # Of very many steps as many as can be told apart, the closer the fewer clusters there are.
+    # Of very many steps, as many as can be distinguished, denser where clusters are few.
     steps = len(path) - np.unique(np.geomspace(1, len(path), _STEPS).astype(np.int64))[::-1]
     below, n_clusters, costs = (
         column[steps] for column in (path.thresholds, path.n_clusters, path.costs)

@@ -72,30 +72,30 @@ def plot_dendrogram(
     Parameters
     ----------
     tree : Dendrogram
-        A tree or forest of any size. The trees of a forest stand side by side and reach up to the
-        threshold at which merging stopped; of very many the largest are drawn.
+        A tree or forest of any size. The trees of a forest are drawn side by side and reach up to
+        the threshold at which merging stopped; of very many, the largest are drawn.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default a new figure.
     threshold, n_clusters : float or int, optional
         Colour the clusters of this cut, numbered as ``tree.cut`` numbers them, and draw a dashed
         line: at λ, or between the last merge that is made and the first that is not. By default the
-        trees of a forest are coloured, and a whole tree is not.
+        trees of a forest are coloured, but not a single tree.
     labels : array-like of shape (n_leaves,), optional
-        Colour by these labels instead: branches whose rows all have the same one. Negative labels
-        stand for no cluster. A threshold given as well only draws its line.
+        Colour by these labels instead: branches whose rows all have the same label. Negative labels
+        mean no cluster. A threshold then only draws its line.
     max_leaves : int, optional
-        How many leaves the picture has; below each of them the tree goes on. By default 40, or
-        twice the number of clusters up to 80, as far as all clusters can be seen with that many.
+        Number of leaves in the picture, each of which may be a subtree. By default 40, or twice the
+        number of clusters up to 80, if all clusters are visible with that many.
     names : sequence of length n_leaves, optional
         Names of the rows, for leaves that are single rows; by default their numbers. Other
-        leaves show how many rows they have, in parentheses.
+        leaves show their number of rows, in parentheses.
     scale : {"sqrt", "linear", "log"}, default="sqrt"
         The scale of the heights, which span orders of magnitude. For Ward's method the
         root is proportional to a distance.
     raw_heights : bool, default=False
-        Merges are drawn at their levels, by which trees are cut: a merge that lies below one of its
-        parts (an inversion) is drawn level with it. With True they are drawn at their
-        heights, and inversions show as branches that turn down.
+        By default merges are drawn at their levels, by which trees are cut: a merge below one of
+        its parts (an inversion) is drawn level with it. With True they are drawn at their heights,
+        and inversions appear as branches that turn down.
 
     Returns
     -------
@@ -103,8 +103,8 @@ def plot_dendrogram(
 
     Notes
     -----
-    A triangle is a subtree that is not drawn; its tip is where its last merge was. All takes O(n)
-    time without recursion.
+    A triangle is a subtree that is not drawn; its tip is at its last merge. Takes O(n) time,
+    without recursion.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def _colouring(
 
 
 def _between(tree: Dendrogram, n_clusters: int) -> float | None:
-    """A λ that leaves so many clusters; None if none does, or any above the tree."""
+    """A λ that gives this many clusters; None if there is none, or if any above the tree does."""
     made, levels = tree.n_leaves - n_clusters, tree.levels
     above = levels[made] if made < levels.size else tree.threshold
     below = levels[made - 1] if made else min(0.0, above)
@@ -265,7 +265,7 @@ def _colour(colouring: Colouring, node: int) -> str:
 def _name_tips(
     ax: Any, tree: Dendrogram, crown: Crown, colouring: Colouring, names: Sequence[Any] | None
 ) -> float:
-    """Name the leaves of the picture, or tell their sizes; how far down that reaches, in points."""
+    """Label the leaves with names or sizes; returns the height of the labels in points."""
     texts = []
     for tip in crown.tips.tolist():
         if tip >= tree.n_leaves:

@@ -35,19 +35,19 @@ def explore(
     tree : Dendrogram
         A tree or forest.
     X : array-like of shape (n_leaves, d)
-        The rows that it is of.
+        The rows of the tree.
     family : str or record, default="gaussian"
         The family of the ellipses.
     max_clusters : int, default=50
-        λ begins where there are at most so many clusters.
+        The smallest λ gives at most this many clusters.
     max_points : int, default=5000
-        Of more rows a random sample is drawn.
+        If there are more rows, a random sample is drawn.
 
     Returns
     -------
     ipywidgets.VBox
-        A slider for λ on a logarithmic scale, a line that tells what it gives, and the rows beside
-        the tree. ``box.children[0].value`` is λ.
+        A slider for λ on a logarithmic scale, a line with the number of clusters, and the rows next
+        to the tree. ``box.children[0].value`` is λ.
 
     Examples
     --------

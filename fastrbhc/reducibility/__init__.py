@@ -1,4 +1,4 @@
-"""Violations of reducibility in a tree: counted in `audit`, told in `report`, seen by `compare`."""
+"""Violations of reducibility: counted in `audit`, reported in `report`; trees in `compare`."""
 
 from __future__ import annotations
 

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 def first_departure(tree: Dendrogram, other: Dendrogram, seed: int = 0) -> int | None:
     """The first merge of a tree whose cluster another tree over the same rows does not have.
 
-    Clusters are compared by sums of random 64-bit numbers, one a row: two that differ agree by
-    chance once in 2⁶⁴ times.
+    Clusters are compared by sums of random 64-bit numbers, one per row: the sums of two different
+    clusters agree with probability 2⁻⁶⁴.
 
     Parameters
     ----------
     tree, other : Dendrogram
         Two trees over the same rows.
     seed : int, default=0
-        Of the random numbers.
+        Seed of the random numbers.
 
     Returns
     -------

@@ -2,7 +2,8 @@
 
 A dissimilarity is *reducible* if no union of a pair that is each other's nearest neighbour is
 nearer to a third cluster than both parts were (paper, section 4). Where that holds, merging such
-pairs in any order gives the greedy tree; where it fails, a nearest-neighbour chain may go astray.
+pairs in any order gives the greedy tree; where it fails, a nearest-neighbour chain may build
+another tree.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from fastrbhc.reducibility.audit import Tally
     from fastrbhc.tree.dendrogram import Dendrogram
 
-# How sure the interval of a sample is.
+# Confidence level of the interval of a sample.
 _CONFIDENCE = 0.95
 
 
@@ -47,38 +48,38 @@ class Band(NamedTuple):
 
 @dataclass(frozen=True)
 class ReducibilityReport:
-    """What an audit has found; ``tree.audit`` of a tree built with ``linkage(..., audit=...)``.
+    """The report of an audit; ``tree.audit`` of a tree built with ``linkage(..., audit=...)``.
 
-    A *triple* is a merge a∪b = c and another cluster x alive at the time. It is a *violation* if
-    d(c, x) < min(d(a, x), d(b, x)), by more than the 1e-10 of d to which values are good, and
-    *consequential* if c is nearer to x than everything else was: only then can it mislead an
-    algorithm that merges reciprocal pairs.
+    A *triple* is a merge a∪b = c and another cluster x that is active at the time. It is a
+    *violation* if d(c, x) < min(d(a, x), d(b, x)), by more than the relative accuracy 1e-10 of d,
+    and *consequential* if c is nearer to x than all other clusters were: only then can it mislead
+    an algorithm that merges reciprocal pairs.
 
     Attributes
     ----------
     method : {"exact", "sample", "proof"}
-        All triples, whether looked at one by one or ruled out by a bound; a random sample of
-        them; or none, because the family is proven reducible.
+        All triples, evaluated or ruled out by a bound; a random sample of them; or none, because
+        the family is proven reducible.
     triples : int
-        How many triples the figures below are about; (n−1)(n−2)/2 for a whole tree of n rows.
+        Number of triples examined; (n−1)(n−2)/2 for a whole tree of n rows.
     violations, consequential : int
-        How many of them are.
+        Number of such triples among them.
     premises : int
-        Violations with d(a, b) ≤ d(a, x) and d(a, b) ≤ d(b, x), the premise of reducibility: all of
-        them, as only nearest neighbours are merged.
+        Number of violations with d(a, b) ≤ d(a, x) and d(a, b) ≤ d(b, x), the premise of
+        reducibility: all of them, because only nearest neighbours are merged.
     worst : Worst or None
         The violation with the largest relative deficit.
     by_height, by_size : tuple of Band
-        Where in the tree they are: by the height of the merge, and by the number of rows in c.
+        Violations by the height of the merge, and by the number of rows in c.
     inversions : int
-        Merges that lie below one of their parts.
+        Number of merges below one of their parts.
     certified : bool
         Whether the tree is proven to be the greedy one: by construction, or because the greedy tree
         was built as well and has the same clusters.
     departure : int or None
         The first row of ``tree.merges`` whose cluster the greedy tree does not have.
     heights, counts, deficits : ndarray of shape (m,)
-        Of every merge its height, how many violations it has, and the largest deficit of these.
+        Height of every merge, number of its violations, and their largest deficit.
 
     Examples
     --------
@@ -114,10 +115,10 @@ class ReducibilityReport:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """What the rate over all triples of the tree lies between, with 95 % confidence.
+        """A 95 % confidence interval of the rate over all triples of the tree.
 
-        For a sample by Clopper and Pearson, whose interval is never too short. All triples leave
-        nothing to be guessed: both ends are the rate.
+        For a sample, the Clopper–Pearson interval, which is conservative. If all triples were
+        examined, both ends are the rate.
         """
         if self.method != "sample" or self.triples == 0:
             return self.rate, self.rate
@@ -178,7 +179,7 @@ class ReducibilityReport:
         Returns
         -------
         pandas.DataFrame
-            One row a band, with the column ``by`` telling "height" from "size".
+            One row per band; the column ``by`` is "height" or "size".
 
         Examples
         --------
@@ -195,7 +196,7 @@ class ReducibilityReport:
         return pd.DataFrame(rows, columns=["by", *Band._fields])
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the violations along the tree: how many each merge has, and how large they are.
+        """Draw the violations along the tree: their number and size per merge.
 
         Parameters
         ----------
@@ -231,13 +232,13 @@ def report_of(
     certified : bool
         Whether the tree is the greedy one.
     departure : int, optional
-        Where it is not.
+        Where it differs from the greedy tree.
     tally : Tally, optional
-        What was found, in the merges of distinct rows; nothing for a proof.
+        The counts for the merges of distinct rows; None for a proof.
     sample : ndarray of int64, optional
-        The triples of distinct rows that were looked at, if not all.
+        The triples of distinct rows that were examined, if not all.
     nodes : ndarray of int64, optional
-        For every distinct row its node, in the order in which merges were made.
+        Node of every distinct row, in the order in which merges were made.
 
     Returns
     -------
@@ -248,7 +249,7 @@ def report_of(
     deficits = np.zeros(m)
     looked_at = n - 2 - tree.steps
     if tally is not None and nodes is not None:
-        # Repeated rows were merged first; the union of equals is never nearer than they were.
+        # Repeated rows were merged first; the union of equal rows is never nearer than they were.
         repeated = m - tally.violations.size
         counts[:] = np.append(np.zeros(repeated, np.int64), tally.violations)[tree.steps]
         consequential[:] = np.append(np.zeros(repeated, np.int64), tally.consequential)[tree.steps]
@@ -285,7 +286,7 @@ def report_of(
 
 
 def _decades(heights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Ends of bands: powers of ten, the first of them beginning at 0."""
+    """Ends of bands: powers of ten; the first band begins at 0."""
     positive = heights[heights > 0.0]
     if positive.size == 0:
         return np.array([0.0, 1.0])
@@ -306,7 +307,7 @@ def _bands(
     counts: NDArray[np.int64],
     consequential: NDArray[np.int64],
 ) -> tuple[Band, ...]:
-    """Sums over the merges whose values are from one end up to, but not at, the next."""
+    """Sums over the merges with values from one end to the next, which is excluded."""
     band = np.clip(np.searchsorted(ends, values, side="right") - 1, 0, ends.size - 2)
     columns = [
         np.bincount(band, weights, ends.size - 1)

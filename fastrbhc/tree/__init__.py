@@ -1,1 +1,1 @@
-"""The finished tree, and what can be made of it."""
+"""The finished tree: cuts, tables and exports."""

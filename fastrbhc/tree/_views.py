@@ -1,7 +1,7 @@
-"""How a tree is shown and handed on: tables, pictures, exports.
+"""Methods of a tree for tables, plots and exports.
 
-`Dendrogram` takes these methods from here, so that the tree itself knows nothing of how it looks.
-What they need is imported when they are called.
+`Dendrogram` inherits them, so that its own module does not depend on how trees are presented. Their
+dependencies are imported when they are called.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Views:
-    """What can be made of a tree: methods of `Dendrogram`, to whose fields they refer."""
+    """Base class of `Dendrogram`, with its methods for tables, plots and exports."""
 
     def summary(
         self: Any,
@@ -35,11 +35,11 @@ class Views:
         Parameters
         ----------
         X : array-like of shape (n_leaves, d), optional
-            The rows that the tree is of.
+            The rows of the tree.
         threshold, n_clusters : float or int, optional
             Where to cut; by default the trees as they are.
         family : str or record, default="gaussian"
-            Whose mean parameters; those of the multinomial are proportions.
+            The family of the mean parameters; for the multinomial, these are proportions.
 
         Returns
         -------
@@ -116,7 +116,7 @@ class Views:
         Parameters
         ----------
         X : array-like of shape (n_leaves, d)
-            The rows that the tree is of.
+            The rows of the tree.
         **options
             ``family``, ``max_clusters`` and ``max_points`` of `fastrbhc.widgets.explore`.
 
@@ -144,12 +144,12 @@ class Views:
         return np.column_stack([self.merges, self.heights, self.weights])
 
     def to_scipy(self: Any) -> NDArray[np.float64]:
-        """A linkage matrix for ``scipy.cluster.hierarchy``, valid whatever the tree.
+        """A linkage matrix for ``scipy.cluster.hierarchy``, valid for every tree.
 
-        SciPy wants one tree whose heights never decrease. Where this tree has inversions, each
-        merge is given its level, the height of its highest part; where it is a forest, its trees
-        are joined at the threshold. A warning tells how many merges that concerns. The fourth
-        column counts rows, without weights.
+        SciPy requires one tree whose heights never decrease. If this tree has inversions, each
+        merge is placed at its level, the largest height in its subtree; if it is a forest, its
+        trees are joined at the threshold. A warning states the number of merges affected. The
+        fourth column counts rows, without weights.
 
         Returns
         -------
@@ -182,7 +182,7 @@ class Views:
         return np.column_stack([merges, levels, counts])
 
     def to_pandas(self: Any) -> Any:
-        """The merges as a DataFrame; `fastrbhc.exports.to_pandas` tells the columns.
+        """The merges as a DataFrame; `fastrbhc.exports.to_pandas` describes the columns.
 
         Returns
         -------
@@ -233,7 +233,7 @@ class Views:
         Returns
         -------
         str
-            One tree a line.
+            One tree per line.
 
         Examples
         --------
@@ -251,7 +251,7 @@ class Views:
         Parameters
         ----------
         names : sequence of length n_leaves, optional
-            Names of the rows, to be written along.
+            Names of the rows, to include in the output.
 
         Returns
         -------
@@ -268,7 +268,7 @@ class Views:
         return exports.to_json(self, names)
 
     def _joins(self: Any) -> NDArray[np.int64]:
-        """Merges that would make the forest one tree, root after root."""
+        """Merges that would join the trees of the forest, root after root."""
         n, m = self.n_leaves, len(self.merges)
         is_root = np.ones(n + m, bool)
         is_root[self.merges] = False

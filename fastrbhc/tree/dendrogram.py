@@ -25,10 +25,10 @@ from fastrbhc.tree.path import ClusteringPath, path_of
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dendrogram(Views):
-    """A binary tree over the rows of a data set, or a forest where merging stopped at λ.
+    """A binary tree over the rows of a data set, or a forest if merging stopped at λ.
 
-    Merges are listed by *level*: the level of a merge is the largest height in the subtree that
-    it makes, so children come before their parents. For a greedy tree this is the order
+    Merges are listed by *level*: the level of a merge is the largest height in its subtree, so
+    children come before their parents. For a greedy tree this is the order
     in which the merges were made, inversions included. A merge belongs to the clustering at λ
     iff its level is below λ.
 
@@ -38,18 +38,18 @@ class Dendrogram(Views):
         The two nodes that each merge joins, in SciPy's numbering: leaves are 0…n−1 and
         row i makes node n + i.
     heights : ndarray of shape (m,), float64
-        The dissimilarity at each merge, as it is. Where d is not reducible a parent may lie below
-        its child (an inversion).
+        The dissimilarity at each merge. If d is not reducible, a parent may be below its child (an
+        inversion).
     weights : ndarray of shape (m,), float64
-        Total weight of each merged cluster; the number of rows without sample weights.
+        Total weight of each merged cluster; without sample weights, its number of rows.
     n_leaves : int
         Number of rows.
     threshold : float
         The λ at which merging was stopped; infinite for a whole tree.
     steps : ndarray of shape (m,), int64
-        When each merge was made, counting from 0.
+        The position of each merge in the order in which merges were made, from 0.
     audit : ReducibilityReport or None
-        What ``linkage(..., audit=True)`` found out about reducibility.
+        The report on reducibility, if built with ``linkage(..., audit=True)``.
     leaf_weights : ndarray of shape (n_leaves,), float64, or None
         Sample weight of each row; None if all are 1.
 
@@ -76,23 +76,23 @@ class Dendrogram(Views):
 
     @property
     def n_trees(self) -> int:
-        """Number of trees: 1, or more where merging stopped at a threshold."""
+        """Number of trees: 1, or more if merging stopped at a threshold."""
         return self.n_leaves - len(self.merges)
 
     @property
     def levels(self) -> NDArray[np.float64]:
-        """For each merge the largest height up to it; never decreasing."""
+        """The largest height in the subtree of each merge; never decreasing."""
         return np.maximum.accumulate(self.heights)
 
     @property
     def n_inversions(self) -> int:
-        """Number of merges that lie below one of their parts."""
+        """Number of merges below one of their parts."""
         own = np.concatenate([np.full(self.n_leaves, -np.inf), self.heights])
         return int(np.count_nonzero(self.heights < own[self.merges].max(axis=1, initial=-np.inf)))
 
     @property
     def node_weights(self) -> NDArray[np.float64]:
-        """Weights of all nodes: those of the leaves, then those of the merges."""
+        """Weights of all nodes: first the leaves, then the merges."""
         leaves = np.ones(self.n_leaves) if self.leaf_weights is None else self.leaf_weights
         return np.concatenate([leaves, self.weights])
 
@@ -109,8 +109,8 @@ class Dendrogram(Views):
         Parameters
         ----------
         threshold : float, optional
-            Keep the merges whose level is below it (d < λ, strictly). For a greedy tree that is
-            the forest at which the algorithm stops with this λ.
+            Keep the merges whose level is below it (d < λ, strictly). For a greedy tree this is
+            the forest that the algorithm builds with this λ.
         n_clusters : int, optional
             Undo the last merges so that exactly this many clusters remain.
 
@@ -152,7 +152,7 @@ class Dendrogram(Views):
         Parameters
         ----------
         node : int
-            A leaf 0…n−1, or n + i for what row i of ``merges`` makes.
+            A leaf 0…n−1, or n + i for the union made by row i of ``merges``.
 
         Returns
         -------
@@ -170,11 +170,11 @@ class Dendrogram(Views):
         return np.flatnonzero(leaves_below(self.merges, self.n_leaves, int(node)))
 
     def leaves_order(self) -> NDArray[np.int64]:
-        """The rows as they stand below a drawing of the tree, from left to right.
+        """The order of the rows below a drawing of the tree, from left to right.
 
-        The rows of every node are side by side; of the two parts of a merge the one with the
-        smaller number is on the left, as in SciPy's ``leaves_list``. The trees of a forest follow
-        one another as ``cut`` numbers them.
+        The rows of every node are adjacent; the part of a merge with the smaller number is on
+        the left, as in SciPy's ``leaves_list``. The trees of a forest are in the order in which
+        ``cut`` numbers them.
 
         Returns
         -------
@@ -197,7 +197,7 @@ class Dendrogram(Views):
         Returns
         -------
         ClusteringPath
-            Arrays, a DataFrame and a picture of them; computed once.
+            As arrays, a DataFrame or a plot; computed once.
 
         Examples
         --------
@@ -214,7 +214,7 @@ class Dendrogram(Views):
 
     @staticmethod
     def from_json(text: str | bytes) -> Dendrogram:
-        """Read a tree that `to_json` has written.
+        """Read a tree written by `to_json`.
 
         Parameters
         ----------
@@ -243,7 +243,7 @@ def dendrogram_of_merges(
     leaf_weights: NDArray[np.float64],
     threshold: float = np.inf,
 ) -> Dendrogram:
-    """The tree of merges in the order they were made, which is not always that of their levels."""
+    """The tree of merges in the order they were made, which need not be the order of levels."""
     n = leaf_weights.size
     levels = subtree_maxima(children, heights, n)
     in_their_order = bool((levels[1:] >= levels[:-1]).all())

@@ -1,7 +1,7 @@
-"""Trees in the forms of other programs: tables, graphs, Newick, JSON.
+"""Trees in the formats of other programs: tables, graphs, Newick, JSON.
 
-All of them take time and memory in proportion to the number of leaves, and none recurses: chains as
-deep as they are long come out like any other tree.
+All functions take time and memory proportional to the number of leaves, and none recurses, so trees
+of any depth can be exported.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from fastrbhc.tree.dendrogram import Dendrogram
 
 _FORMAT, _VERSION = "fastrbhc.dendrogram", 1
-# What a Newick label may hold without quotes; an underscore there would be read as a blank.
+# Newick labels that need no quotes; an unquoted underscore would be read as a blank.
 _PLAIN = re.compile(r"[^\s()\[\]{}:;,'\"_]+")
 
 
 @contextlib.contextmanager
 def _nothing_to_collect() -> Iterator[None]:
-    """Keep the garbage collector from looking again and again at millions of new objects."""
+    """Keep the garbage collector from repeatedly traversing millions of new objects."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -51,8 +51,8 @@ def to_pandas(tree: Dendrogram) -> Any:
     Returns
     -------
     pandas.DataFrame
-        One row a merge, indexed by the node that it makes, with the columns left, right (the two
-        nodes), height, level, weight, size (number of rows) and step (when it was made).
+        One row per merge, indexed by its node, with the columns left, right (the two parts),
+        height, level, weight, size (number of rows) and step (its position in the order of making).
 
     Examples
     --------
@@ -86,7 +86,7 @@ def to_networkx(tree: Dendrogram, names: Sequence[Any] | None = None) -> Any:
     tree : Dendrogram
         A tree or forest.
     names : sequence of length n_leaves, optional
-        Names of the rows, which leaves then have as ``name``.
+        Names of the rows, stored as ``name`` of the leaves.
 
     Returns
     -------
@@ -142,8 +142,8 @@ def to_newick(tree: Dendrogram, names: Sequence[Any] | None = None) -> str:
     Returns
     -------
     str
-        One tree, or one a line for a forest, each with a semicolon. The length of a branch is the
-        difference of the levels of its ends, and never negative: inversions have length 0.
+        One tree, or one tree per line for a forest, each with a semicolon. The length of a branch
+        is the difference of the levels of its ends, and never negative: inversions have length 0.
 
     Examples
     --------
@@ -159,8 +159,8 @@ def to_newick(tree: Dendrogram, names: Sequence[Any] | None = None) -> str:
     order[starts[:n]] = np.arange(n)
     quoted = [str(leaf) for leaf in range(n)] if texts is None else [_quoted(t) for t in texts]
     lengths = _lengths(tree).tolist()
-    # Before a leaf open all nodes that begin with it; after a leaf close all that end with it, from
-    # the smallest to the largest, which is their order.
+    # Before a leaf, open all nodes that begin with it; after a leaf, close all nodes that end with
+    # it, from the smallest to the largest, which is their order.
     opening = np.bincount(starts[n:], minlength=n).tolist()
     last = starts[n:] + sizes[n:] - 1
     closing = (n + np.argsort(last, kind="stable")).tolist()
@@ -182,16 +182,16 @@ def to_newick(tree: Dendrogram, names: Sequence[Any] | None = None) -> str:
 
 
 def _quoted(name: str) -> str:
-    """A name as Newick wants it."""
+    """A name in Newick syntax, quoted if necessary."""
     if _PLAIN.fullmatch(name):
         return name
     return "'" + name.replace("'", "''") + "'"
 
 
 def _lengths(tree: Dendrogram) -> NDArray[np.float64]:
-    """For every node the length of the branch above it; 0 above roots.
+    """The length of the branch above every node; 0 above roots.
 
-    Leaves are at level 0, or with the lowest merge where that is below: heights may be log odds.
+    Leaves are at level 0, or at the lowest merge if that is negative: heights may be log odds.
     """
     leaves = min(0.0, float(tree.levels[0])) if len(tree.merges) else 0.0
     own = np.append(np.full(tree.n_leaves, leaves), tree.levels)
@@ -208,12 +208,12 @@ def to_json(tree: Dendrogram, names: Sequence[Any] | None = None) -> str:
     tree : Dendrogram
         A tree or forest.
     names : sequence of length n_leaves, optional
-        Names of the rows, to be written along.
+        Names of the rows, to include in the output.
 
     Returns
     -------
     str
-        One object of flat lists, which no reader has to recurse into:
+        One object of flat lists, without nesting:
 
         ``format``, ``version``
             "fastrbhc.dendrogram" and 1.
@@ -224,7 +224,7 @@ def to_json(tree: Dendrogram, names: Sequence[Any] | None = None) -> str:
         ``children``
             Pairs of nodes; the i-th pair is joined to node n + i, children come first.
         ``heights``, ``weights``, ``steps``
-            Of each merge, as in `Dendrogram`; the last is empty where it is not known.
+            Of each merge, as in `Dendrogram`; the last is empty if unknown.
         ``leaf_weights``
             Of each row; null if all are 1.
         ``names``
@@ -261,17 +261,17 @@ def to_json(tree: Dendrogram, names: Sequence[Any] | None = None) -> str:
 
 
 def from_json(text: str | bytes) -> Dendrogram:
-    """A tree that `to_json` has written; ``Dendrogram.from_json`` is the same.
+    """A tree written by `to_json`; ``Dendrogram.from_json`` is the same.
 
     Parameters
     ----------
     text : str or bytes
-        What ``to_json`` returned. Names are for other readers and are passed over.
+        The output of ``to_json``. Names are for other readers and are ignored.
 
     Returns
     -------
     Dendrogram
-        The same in every bit.
+        The same tree, to the bit.
 
     Examples
     --------
@@ -288,8 +288,8 @@ def from_json(text: str | bytes) -> Dendrogram:
         raise ValueError(f"this is not a tree: its 'format' is not {_FORMAT!r}")
     if content.get("version") != _VERSION:
         raise ValueError(
-            f"this tree has version {content.get('version')!r} of the format, and {_VERSION} is "
-            "the one that is known here"
+            f"this tree has version {content.get('version')!r} of the format; only version "
+            f"{_VERSION} is supported"
         )
     try:
         n = int(content["n_leaves"])

@@ -21,25 +21,25 @@ _ROWS_SHOWN = 12
 class ClusteringPath:
     """Every distinct clustering that a tree gives as λ grows; from ``tree.path()``.
 
-    Clustering j is that of all λ with ``thresholds[j − 1] < λ ≤ thresholds[j]``, so that
+    Clustering j is the one for all λ with ``thresholds[j − 1] < λ ≤ thresholds[j]``, so that
     ``tree.cut(path.thresholds[j])`` has ``path.n_clusters[j]`` clusters. Merges at the same level
     are made by the same λ and count as one step.
 
     Attributes
     ----------
     thresholds : ndarray of shape (r,), float64
-        The largest λ that gives each clustering, growing. The last is infinite, or that at which
-        merging was stopped.
+        The largest λ that gives each clustering, in increasing order. The last is infinite, or the
+        λ at which merging was stopped.
     n_clusters : ndarray of shape (r,), int64
-        How many clusters there are.
+        Number of clusters.
     largest : ndarray of shape (r,), float64
         Weight of the heaviest cluster; its number of rows without sample weights.
     costs : ndarray of shape (r,), float64
-        What the clusters cost together. The cost of a cluster c is Σ f({x}) − f(c) over its
+        Total cost of the clusters. The cost of a cluster c is Σ f({x}) − f(c) over its
         rows x, where f = n·φ(t): for Ward's method the sum of squares about its mean, over 2σ². A
         merge of a and b adds f(a) + f(b) − f(a∪b) = d(a, b) to it, so that the cost is the sum of
-        the heights of all merges made. Of a Bayesian tree, how much less likely the clustering is
-        than that into single rows, in logarithms: the lowest is the most probable one.
+        the heights of all merges made. For a Bayesian tree, the negative log probability of the
+        clustering relative to single rows: the lowest is the most probable.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class ClusteringPath:
         Returns
         -------
         int
-            A place in the arrays.
+            An index into the arrays.
 
         Examples
         --------
@@ -146,12 +146,12 @@ class ClusteringPath:
 
 
 def path_of(tree: Dendrogram) -> ClusteringPath:
-    """The path of a tree; O(n), as merges are listed by their levels."""
+    """The path of a tree; O(n), because merges are listed by level."""
     levels = tree.levels
     steps = np.flatnonzero(levels[1:] > levels[:-1]) + 1
-    # How many merges have been made in each clustering.
+    # Number of merges made in each clustering.
     made = np.concatenate([[0], steps, [levels.size]]) if levels.size else np.zeros(1, np.int64)
-    # No cluster is lighter than its parts: the heaviest so far is still there, or in one that is.
+    # A union is at least as heavy as its parts, so the largest weight so far is the largest now.
     heaviest = np.maximum.accumulate(tree.node_weights)[tree.n_leaves - 1 :]
     return ClusteringPath(
         thresholds=np.append(levels, tree.threshold)[made],

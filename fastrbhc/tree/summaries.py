@@ -1,4 +1,4 @@
-"""What the clusters of a cut are like, as a table."""
+"""The clusters of a cut as a table."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def summary_of_cut(
     n_clusters: int | None = None,
     family: str | Family = "gaussian",
 ) -> Any:
-    """The clusters of a cut, one row each; ``tree.summary`` is the same.
+    """The clusters of a cut, one row per cluster; ``tree.summary`` is the same.
 
     Parameters
     ----------
     tree : Dendrogram
         A tree or forest.
     X : array-like of shape (n_leaves, d), optional
-        The rows that the tree is of, for the means of the clusters.
+        The rows of the tree, for the means of the clusters.
     threshold, n_clusters : float or int, optional
         Where to cut; by default the trees as they are.
     family : str or record, default="gaussian"
-        What a mean is of: for multinomial counts it is that of the proportions, by which a
-        row with more counts weighs more; for all other families that of the values.
+        The family of the means: for multinomial counts they are means of the proportions, weighted
+        by the totals of the rows; for all other families, means of the values.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def summary_of_cut(
     weights = weights if observed.weights is None else weights * observed.weights
     member = sparse.csr_array((weights, (labels, np.arange(labels.size))))
     totals = member.sum(axis=1)
-    with np.errstate(invalid="ignore"):  # rows of weight 0, when cut off, have no mean
+    with np.errstate(invalid="ignore"):  # a cluster of rows of weight 0 has no mean
         means = (member @ observed.means) / totals[:, None]
     return summary_of_clusters(tree, labels, totals, means, column_names(X))
 
@@ -80,7 +80,7 @@ def summary_of_clusters(
     means: NDArray[np.float64] | None = None,
     names: Sequence[str] | None = None,
 ) -> Any:
-    """The clusters with these labels, each of them all leaves of a node, one row each.
+    """The clusters with these labels, each of which is a node of the tree; one row per cluster.
 
     Parameters
     ----------
@@ -101,14 +101,14 @@ def summary_of_clusters(
         Indexed by ``cluster``, with these columns.
 
         ``node``
-            The node of the tree that the cluster is.
+            The node of the cluster in the tree.
         ``size``, ``weight``
             Number of rows, and their total weight n.
         ``level``
-            The largest height within: the cluster is whole for all λ above it.
+            The largest height within: the cluster is not divided for any λ above it.
         ``cost``
-            What the cluster costs, Σ f({x}) − f(c) with f = n·φ(t): the sum of the heights of its
-            merges, as each adds its own d.
+            The cost of the cluster, Σ f({x}) − f(c) with f = n·φ(t): the sum of the heights of its
+            merges.
         ``mean_…``
             The mean parameter of each column.
     """
@@ -118,7 +118,7 @@ def summary_of_clusters(
     label_of_merge = label_of_node[n:]
     inside = label_of_merge >= 0
     node, level = np.full(k, -1), np.zeros(k)
-    # Later nodes replace earlier ones: the last is the whole cluster.
+    # Later nodes replace earlier ones: the last node of a label is the whole cluster.
     node[labels] = np.arange(n)
     node[label_of_merge[inside]] = n + np.flatnonzero(inside)
     level[label_of_merge[inside]] = tree.levels[inside]

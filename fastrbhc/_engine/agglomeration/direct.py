@@ -1,9 +1,9 @@
-"""The greedy algorithm by the book, for few points: one kernel, no index, no threads.
+"""The textbook greedy algorithm, for few points: one kernel, no index, no threads.
 
-Every cluster knows the nearest of the clusters older than itself, as in `greedy`. The smallest of
-these links is found by looking at all of them. If its neighbour has been merged away, it was a
-lower bound, and is looked up again; else the two are merged, and the union looks at all others.
-Unions go to new slots after all others, so that the older clusters are those in the slots before.
+Every cluster has a link to the nearest older cluster, as in `greedy`. A linear search finds the
+smallest link. If its neighbour has been merged, the link is a lower bound and is looked up again.
+Otherwise the two are merged, and the nearest neighbour of the union is looked up. Unions go to new
+slots after all others, so that all older clusters of a slot are before it.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from fastrbhc._engine.neighbors.ordering import comes_before
 from fastrbhc._engine.records import record
 from fastrbhc._engine.simd import lowest_set_bit
 
-# Up to so many points are merged this way: then all of them fit into the memory that is kept.
+# The largest number of points that are merged this way; the memory that is kept has room for them.
 MOST_POINTS = 200
 
-# States that were used and given back, at most one per geometry and number of columns: to make a
-# new one takes longer than a tree of 50 points.
+# States that are not in use, at most one per geometry and number of columns: making a new one takes
+# longer than a tree of 50 points.
 _KEPT: dict[Any, Direct] = {}
 _MOST_KEPT = 16
 
 
 @record
 class Direct:
-    """All that the algorithm works on, with room for MOST_POINTS points and their unions."""
+    """The state of the algorithm, with room for MOST_POINTS points and their unions."""
 
     geometry: Any
     clusters: Clusters
@@ -50,7 +50,7 @@ def direct(geometry: Any, points: Observations, threshold: float) -> Merges:
     """Merge the globally nearest pair of points until none is nearer than the threshold."""
     n, n_features = points.means.shape
     key = _with_types(geometry), n_features
-    # Taken out while it is in use: another thread makes its own.
+    # Removed while it is in use, so that another thread makes its own.
     state = _KEPT.pop(key, None) or _new_state(geometry, n_features)
     clusters, log = state.clusters, state.log
     clusters.scatter[:] = 0.0
@@ -70,7 +70,7 @@ def direct(geometry: Any, points: Observations, threshold: float) -> Merges:
 
 
 def _with_types(value: Any) -> Any:
-    """A tuple with its class: tuples of two classes are equal if their entries are."""
+    """A tuple with its class, because tuples of different classes can be equal."""
     return (type(value), *map(_with_types, value)) if isinstance(value, tuple) else value
 
 
@@ -127,7 +127,7 @@ def _smallest_link(state):
 
 @kernel
 def _look_up(state, i, scratch):
-    """Link slot i to the nearest of the clusters in the slots before it."""
+    """Link slot i to the nearest cluster in the slots before it."""
     geometry, clusters, links = state.geometry, state.clusters, state.links
     best, slot, rank = state.threshold, -1, -1
     for start in range(0, i, LEAF_SIZE):

@@ -1,8 +1,8 @@
-"""The loop around a kernel that works until it asks Python for something.
+"""The loop around a kernel that runs until it needs Python.
 
-A kernel cannot be interrupted. So it is called for a fraction of a second at a time, keeps its
-state in records, and says when it returns whether it has finished, was only out of budget, or wants
-something done that only Python does.
+A kernel cannot be interrupted. So it is called for a fraction of a second at a time and keeps its
+state in records. Its return value says whether it has finished, has used up its budget, or requests
+a step that only Python can do.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-# What a kernel says when it returns.
+# Return values of such a kernel.
 FINISHED, OUT_OF_BUDGET, WANTS_REBUILD, WANTS_LOOK_UP, WANTS_MERGES = 0, 1, 2, 3, 4
 
-# How long a kernel is called for, about, so that Ctrl-C and the progress bar are answered well
+# Approximate duration of one call of a kernel, so that Ctrl-C and the progress bar react well
 # within half a second.
 _SECONDS = 0.1
 
@@ -23,10 +23,10 @@ def run_interruptibly(
     requests: Mapping[int, Callable[[], None]],
     report: Callable[[], None],
 ) -> None:
-    """Call ``advance(budget)`` until it has finished, and do what it asks for in between.
+    """Call ``advance(budget)`` until it has finished, and serve its requests in between.
 
-    The budget counts pairs of columns looked at, and adapts to the clock. How the work is cut never
-    changes its result.
+    The budget counts pairs of clusters times columns, and adapts to the clock. The result does not
+    depend on how the work is divided.
     """
     budget = 1_000_000
     while True:

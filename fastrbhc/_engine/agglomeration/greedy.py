@@ -1,19 +1,19 @@
 """The greedy algorithm (the paper's Algorithm 1 with λ), in O(n) memory, many merges at a time.
 
-Each cluster has a *link*, the nearest of the clusters older than itself; a heap knows the smallest
-link of all. A link whose neighbour has been merged away is stale: a lower bound, looked up again
-when its turn comes. Of each two clusters the younger one has the older in view, so the top of the
-heap is the global minimum at every step, also where d is not reducible and a union comes nearer to
-some cluster than both its parts were: the union is the younger one. Nobody else has to be told.
+Each cluster has a *link* to the nearest older cluster, and a heap orders the links. A link whose
+neighbour has been merged is stale: it is a lower bound, and is looked up again when it reaches the
+top. Every pair is covered by the link of its younger cluster, so the top of the heap is the global
+minimum at every step. This holds even if d is not reducible and a union is nearer to some cluster
+than both of its parts were: the union is the younger one, and no other link has to change.
 
-One merge at a time would leave nothing for a second thread to do. So merges are made in *batches*:
-the pairs that would come next if the unions stayed out of their way. The unions are looked
-up together, on all threads, with the stale links that will be wanted soon. A pair holds if no
-union of an earlier pair has anything as near in view as that pair is high. Where one has, that
-pair and those after it are taken back, from copies of their clusters. The first pair always
-holds; the tree is that of one merge at a time, to the bit.
+Single merges would leave nothing for a second thread to do. So merges are made in *batches*: the
+pairs that come next unless a union of the batch intervenes. The neighbours of the unions are looked
+up together, on all threads, along with stale links near the top. A pair is confirmed if no union of
+an earlier pair has a cluster within the height of that pair. The first pair that is not confirmed,
+and all pairs after it, are restored from copies. The first pair of a batch is always confirmed, and
+the tree is the same to the bit as with single merges.
 
-What decides the order of merges is compiled once for all families: look-ups and merges are jobs.
+The code that chooses the merges is compiled once for all families: look-ups and merges are jobs.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ from fastrbhc._engine.simd import lowest_set_bit
 from fastrbhc._engine.team import Team, parallel_for, team_of
 from fastrbhc._engine.threads import Threads
 
-# A batch whose look-ups take longer is shared by Python, which can be interrupted.
+# Longer batches of look-ups are distributed by Python, which can be interrupted.
 _LONG_SECONDS = 0.1
 
-# Pieces that a batch of look-ups is cut into, per thread: as many as keep all busy to the end.
+# Pieces of a batch per thread: enough to keep all threads busy to the end.
 _PIECES = 4
 
-# So many batches in a row have to hold before twice as many pairs are tried again.
+# Number of consecutive confirmed batches after which the batch size doubles.
 _GROW_AFTER = 8
 
 
@@ -78,21 +78,21 @@ class Batch:
 
     pairs: NDArray[np.int64]  # (…, 2), slots
     heights: NDArray[np.float64]  # (…,), in their order
-    nearest: NDArray[np.float64]  # (…,), the least that is seen from each union
-    queue: NDArray[np.int64]  # (…,), the unions, then those whose links are stale
-    pair_of_slot: NDArray[np.int64]  # (…,), of each slot in which pair it is, or −1
-    copies: int  # the first of the slots with copies of the pairs' clusters
+    nearest: NDArray[np.float64]  # (…,), the smallest d from each union
+    queue: NDArray[np.int64]  # (…,), the unions, then slots with stale links
+    pair_of_slot: NDArray[np.int64]  # (…,), the pair of each slot, or −1
+    copies: int  # the first slot with a copy of a pair's cluster
     n_pairs: int
     n_queued: int
-    n_looked_up: int  # look-ups so far, as far as they were made in kernels
-    unsettled: bool  # whether look-ups that Python shares have yet to be settled
-    most_pairs: int  # pairs at most
-    n_held: int  # how many batches of so many have held since that was set
+    n_looked_up: int  # number of look-ups made in kernels so far
+    unsettled: bool  # whether look-ups distributed by Python have yet to be settled
+    most_pairs: int  # current limit of the batch size
+    n_held: int  # number of fully confirmed batches of that size
 
 
 @record
 class Greedy:
-    """All that the algorithm works on, but for what knows the family."""
+    """The state of the algorithm, of the same type for all families."""
 
     log: MergeLog
     clusters: Clusters
@@ -100,9 +100,9 @@ class Greedy:
     heap: Heap
     batch: Batch
     threshold: float
-    look_up: Job  # some of the queue
-    merge: Job  # some of the pairs
-    note_merge: Job  # one pair, given as its slots
+    look_up: Job  # for a range of the queue
+    merge: Job  # for a range of the pairs
+    note_merge: Job  # for one pair, given as its slots
     rebuild_below: float
     unions_in_new_slots: bool
     team: Team
@@ -110,13 +110,13 @@ class Greedy:
 
 @record
 class BatchWork:
-    """All that the merges of a batch, and a look at them, depend on."""
+    """The task of `_merge_pairs` and `_look_up`."""
 
     geometry: Any
     clusters: Clusters
     batch: Batch
     links: Links
-    look_up: Job  # some of the queue, among the clusters of the index
+    look_up: Job  # for a range of the queue, among the clusters of the index
 
 
 def greedy(
@@ -168,7 +168,7 @@ def greedy(
 def _initial_state(space: Space, threshold: float, log: MergeLog, threads: Threads) -> Greedy:
     clusters, capacity, n = space.clusters, space.clusters.weights.size, log.n_alive
     links, batch, scratch = no_links(capacity), _empty_batch(n, capacity), threads.scratches[0]
-    batch.queue[:n] = np.arange(n)[::-1]  # the last have the most to look at
+    batch.queue[:n] = np.arange(n)[::-1]  # the last slots have the most older clusters
     batch.n_queued = n
     queries = Queries(batch.queue, links.values, links.neighbors, threshold, True)
     search = Search(space.index, space.geometry, clusters, queries)
@@ -191,7 +191,7 @@ def _initial_state(space: Space, threshold: float, log: MergeLog, threads: Threa
 
 
 def _empty_batch(n: int, capacity: int) -> Batch:
-    # Half of the spare slots are for copies, of all pairs but the first, half for unions.
+    # Half of the spare slots are for copies of all pairs but the first, half for unions.
     copies = (capacity - n) // 2 // LEAF_SIZE * LEAF_SIZE
     largest = 1 + copies // 2
     return Batch(
@@ -212,7 +212,7 @@ def _empty_batch(n: int, capacity: int) -> Batch:
 
 @kernel
 def _advance(state, longest, budget, scratch):
-    """Batch after batch, as long as none has more look-ups than the longest."""
+    """Run batches until one has more than ``longest`` look-ups."""
     log, clusters, batch, team = state.log, state.clusters, state.batch, state.team
     if batch.unsettled:
         batch.unsettled = False
@@ -239,18 +239,18 @@ def _advance(state, longest, budget, scratch):
 
 @kernel
 def _n_pieces(count, team):
-    """How many pieces the look-ups or merges of a batch are cut into."""
+    """The number of pieces for the look-ups or merges of a batch."""
     return min(count, _PIECES * team.size)
 
 
 @kernel
 def _choose(state):
-    """Take the next pairs from the heap, and the stale links among them and soon after.
+    """Take the next pairs from the heap, and the stale links among and shortly after them.
 
-    The first link that is stale, or will be once the pairs have merged, ends the pairs: it may
-    lead to a pair that comes before the next one. Stale links a little further on are looked up
-    in advance, so that the next batch does not end as soon as it begins: without, batches
-    were of one pair, and it took as many look-ups in all.
+    The first link that is stale, or will be once the pairs have merged, ends the batch: it may
+    lead to a pair that comes before the next one. Stale links slightly further down are looked up
+    in advance, so that the next batch does not end as soon as it begins: otherwise most batches
+    had one pair, with as many look-ups in total.
     """
     log, links, heap, batch = state.log, state.links, state.heap, state.batch
     threshold, ranks, nodes, queue = state.threshold, state.clusters.ranks, log.nodes, batch.queue
@@ -267,7 +267,7 @@ def _choose(state):
         batch.pair_of_slot[i] = batch.pair_of_slot[j] = pairs
         pairs += 1
     queued = pairs
-    # The first places of a heap are not quite its smallest entries, but at hand.
+    # The first entries of a heap are not quite its smallest, but cheap to find.
     for position in range(min(heap.size, 2 * most)):
         i = heap.slots[position]
         if (
@@ -284,20 +284,20 @@ def _choose(state):
 
 @kernel
 def _is_stale(nodes, links, batch, i):
-    """Whether the neighbour of slot i is gone, or will be once the pairs have merged."""
+    """Whether the neighbour of slot i was merged, or will be with the pairs of the batch."""
     j = links.neighbors[i]
     return nodes[j] != links.nodes[i] or batch.pair_of_slot[j] >= 0
 
 
 @kernel
 def _batch_size(log, batch):
-    """How many pairs to take at most, and how many links further on to look at."""
+    """The largest number of pairs, and of links to look ahead."""
     return min(max(16, log.n_alive // 128), batch.pairs.shape[0])
 
 
 @kernel
 def _merge_pairs(work, first, last, scratch):
-    """Merge some of the pairs, which have no slot in common; of all but the first keep copies."""
+    """Merge a range of the pairs, which have no slot in common; copy all but the first."""
     clusters, batch, copies = work.clusters, work.batch, work.batch.copies - 2
     for p in range(first, last):
         i, j = batch.pairs[p, 0], batch.pairs[p, 1]
@@ -309,7 +309,7 @@ def _merge_pairs(work, first, last, scratch):
 
 @kernel
 def _after_merging(state, scratch):
-    """Let the index know of the pairs, queue their unions, and leave hints."""
+    """Update the index, queue the unions of the pairs, and leave hints for look-ups."""
     clusters, links, batch = state.clusters, state.links, state.batch
     queue, pairs, pair_of_slot = batch.queue, batch.n_pairs, batch.pair_of_slot
     for p in range(pairs):
@@ -322,12 +322,12 @@ def _after_merging(state, scratch):
             free(clusters, i)
         call(state.note_merge, union, j, scratch)
         queue[p] = union
-        # The older part's neighbour was further than the younger part, but perhaps not much.
+        # The older part's neighbour was farther than the younger part, but perhaps not much.
         likely = links.neighbors[j]
         links.neighbors[union] = as_hint(likely) if likely >= 0 and likely != i else UNKNOWN
     for q in range(pairs, batch.n_queued):
         j = links.neighbors[queue[q]]
-        # The union that the neighbour went into, or what stands in its place: perhaps that union.
+        # The union of the batch that contains the neighbour, or the slot where it used to be.
         likely = queue[pair_of_slot[j]] if pair_of_slot[j] >= 0 else j
         links.neighbors[queue[q]] = as_hint(likely) if likely != queue[q] else UNKNOWN
     for p in range(pairs):
@@ -336,7 +336,7 @@ def _after_merging(state, scratch):
 
 @kernel
 def _look_up(work, first, last, scratch):
-    """Look up a part of the queue, the unions also among the parts of the pairs after them."""
+    """Look up a range of the queue; compare unions with the parts of later pairs too."""
     geometry, clusters, batch = work.geometry, work.clusters, work.batch
     queue, values, copies, pairs = batch.queue, work.links.values, batch.copies, batch.n_pairs
     call(work.look_up, first, last, scratch)
@@ -354,7 +354,7 @@ def _look_up(work, first, last, scratch):
 
 @kernel
 def _settle(state, scratch):
-    """Record the pairs that hold, take back the others, and put all links into the heap."""
+    """Record the confirmed pairs, restore the others, and insert all links into the heap."""
     log, clusters, links, heap = state.log, state.clusters, state.links, state.heap
     batch, ranks, nodes = state.batch, clusters.ranks, log.nodes
     queue, pairs, queued = batch.queue, batch.n_pairs, batch.n_queued
@@ -379,7 +379,7 @@ def _settle(state, scratch):
             link(clusters, nodes, links, i, batch.heights[p], j)
             insert(heap, links, ranks, i)
             insert(heap, links, ranks, j)
-        # The others have seen what is not there, and have to look again, with no pairs pending.
+        # Other look-ups saw unions that were undone, and are repeated, with no pairs pending.
         for q in range(pairs, queued):
             queue[q - pairs + holding] = queue[q]
         queued -= pairs - holding
@@ -396,9 +396,9 @@ def _settle(state, scratch):
 
 @kernel
 def _adapt(batch, holding):
-    """Try fewer pairs where they do not hold, so that few are taken back, and later more again.
+    """Reduce the batch size if a pair was not confirmed, and increase it later.
 
-    In Bayesian trees a union mostly has its next partner nearer than any pair was before.
+    In Bayesian trees the next partner of a union is mostly nearer than any pair before.
     """
     if holding < batch.n_pairs:
         batch.most_pairs, batch.n_held = holding, 0

@@ -1,8 +1,8 @@
-"""A binary heap of slots, ordered by the pair that each slot would merge with.
+"""A binary heap of slots, ordered by the pair of each slot and its neighbour.
 
-Pairs are ordered by dissimilarity, then as `ordering` says, so that the pair that greedy merges
-next is never in doubt. The dissimilarities stand beside the slots in heap order, so that a
-comparison reads what is next to it and not the link of a slot far away.
+Pairs are ordered by dissimilarity, then by the rule of `ordering`, so that the next merge is always
+unique. The dissimilarities are stored in heap order too, so that comparisons read adjacent memory
+and not the links of distant slots.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fastrbhc._engine.records import record
 
 @record
 class Heap:
-    """Slots in heap order, and where each of them stands (−1: not in the heap)."""
+    """Slots in heap order, and the position of each slot (−1: not in the heap)."""
 
     keys: NDArray[np.float64]  # the dissimilarity of the slot in the same place
     slots: NDArray[np.int64]
@@ -26,7 +26,7 @@ class Heap:
 
 
 def empty_heap(capacity: int) -> Heap:
-    """A heap with room for that many slots."""
+    """A heap with room for ``capacity`` slots."""
     return Heap(
         np.empty(capacity),
         np.empty(capacity, np.int64),
@@ -55,7 +55,7 @@ def heapify(heap, links, ranks, n):
 
 @kernel
 def insert(heap, links, ranks, slot):
-    """Put a slot that is not in the heap into it."""
+    """Insert a slot that is not in the heap."""
     _place(heap, heap.size, links.values[slot], slot)
     heap.size += 1
     _rise(heap, links, ranks, heap.size - 1)
@@ -63,7 +63,7 @@ def insert(heap, links, ranks, slot):
 
 @kernel
 def remove(heap, links, ranks, slot):
-    """Take a slot out of the heap."""
+    """Remove a slot from the heap."""
     position = heap.positions[slot]
     heap.positions[slot] = -1
     heap.size -= 1
@@ -76,7 +76,7 @@ def remove(heap, links, ranks, slot):
 
 @kernel
 def _sink(heap, links, ranks, position):
-    """Let a slot whose pair has come later sink to its place."""
+    """Move the slot at a position down to its place."""
     keys, slots, size = heap.keys, heap.slots, heap.size
     key, slot = keys[position], slots[position]
     while True:
@@ -102,7 +102,7 @@ def _sink(heap, links, ranks, position):
 
 @kernel
 def _rise(heap, links, ranks, position):
-    """Let a slot whose pair has come earlier rise to its place."""
+    """Move the slot at a position up to its place."""
     keys, slots = heap.keys, heap.slots
     key, slot = keys[position], slots[position]
     while position > 0:

@@ -11,22 +11,22 @@ from fastrbhc._engine.records import record
 
 @record
 class Links:
-    """The nearest neighbour of each slot, or what it was."""
+    """The nearest neighbour of each slot when it was last looked up."""
 
-    values: NDArray[np.float64]  # d to the neighbour, or a lower bound if it is gone
+    values: NDArray[np.float64]  # d to the neighbour, or a lower bound if it was merged
     neighbors: NDArray[np.int64]  # its slot; −1: none below the threshold
-    nodes: NDArray[np.int64]  # the tree node it was when it was found
-    ranks: NDArray[np.int64]  # the rank it had then
+    nodes: NDArray[np.int64]  # its node in the tree when it was found
+    ranks: NDArray[np.int64]  # its rank at that time
 
 
 def no_links(capacity: int) -> Links:
-    """No slot has a neighbour yet."""
+    """Links before any neighbour has been looked up."""
     return Links(np.full(capacity, np.inf), *(np.full(capacity, -1) for _ in range(3)))
 
 
 @kernel
 def link(clusters, nodes, links, i, value, slot):
-    """Note the neighbour of slot i, or −1 for none."""
+    """Store the neighbour of slot i, or −1 for none."""
     links.values[i] = value
     links.neighbors[i] = slot
     links.nodes[i] = nodes[slot] if slot >= 0 else -1
@@ -35,7 +35,7 @@ def link(clusters, nodes, links, i, value, slot):
 
 @kernel
 def link_all(clusters, nodes, links, n):
-    """Note the nodes and ranks of the neighbours of the first n slots."""
+    """Store the nodes and ranks of the neighbours of the first n slots."""
     for i in range(n):
         link(clusters, nodes, links, i, links.values[i], links.neighbors[i])
 
@@ -47,6 +47,6 @@ def relocate_links(links: Links, slots: NDArray[np.int64], places: NDArray[np.in
         values[:n] = values[slots]
     neighbors = links.neighbors[:n]
     moved = np.where(neighbors >= 0, places[neighbors], -1)
-    # A neighbour that is gone: the slot itself stands for it, being no neighbour of its own,
-    # and the link stays what it was, a lower bound.
+    # A merged neighbour is replaced by the slot itself, which is never its own neighbour, so
+    # that the link remains a stale lower bound.
     links.neighbors[:n] = np.where((neighbors >= 0) & (moved < 0), np.arange(n), moved)

@@ -1,4 +1,4 @@
-"""The list of merges, while it is written, and which node each slot holds."""
+"""The log of merges while the tree is built, and the node in each slot."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.records import record
 from fastrbhc._engine.threads import Threads
 
-# Some sixty slots are looked through in less time than Python takes to move them.
+# Scanning 64 slots takes less time than moving them from Python.
 _FEW_SLOTS = 64
 
 
 class Merges(NamedTuple):
-    """What an agglomerator returns: merges in the order they were made."""
+    """The result of an agglomerator: merges in the order they were made."""
 
     children: NDArray[np.int64]  # (m, 2)
     heights: NDArray[np.float64]  # (m,)
@@ -30,24 +30,24 @@ class MergeLog:
     children: NDArray[np.int64]  # (n − 1, 2)
     heights: NDArray[np.float64]  # (n − 1,)
     nodes: NDArray[np.int64]  # (slots,), the node in each slot, −1 for a free slot
-    n_merges: int  # how many have been made
-    n_alive: int  # how many clusters are in slots
+    n_merges: int  # number of merges so far
+    n_alive: int  # number of active clusters
 
 
 def empty_log(clusters: Clusters) -> MergeLog:
-    """Every cluster is a leaf, named by its rank."""
+    """A log without merges, in which every cluster is a leaf, numbered by its rank."""
     n = clusters.n_slots
     return MergeLog(np.empty((n - 1, 2), np.int64), np.empty(n - 1), clusters.ranks.copy(), 0, n)
 
 
 def finished(log: MergeLog) -> Merges:
-    """The merges that have been made."""
+    """The merges made so far."""
     return Merges(log.children[: log.n_merges], log.heights[: log.n_merges])
 
 
 @kernel
 def record_merge(log, n_leaves, place, i, j, union, height):
-    """Note at a place of the list that slots i and j became the one in slot union."""
+    """Record at a place of the log that slots i and j were merged into slot ``union``."""
     log.children[place, 0] = min(log.nodes[i], log.nodes[j])
     log.children[place, 1] = max(log.nodes[i], log.nodes[j])
     log.heights[place] = height
@@ -57,16 +57,16 @@ def record_merge(log, n_leaves, place, i, j, union, height):
 
 @kernel
 def advance_count(log, count):
-    """Count merges that have been recorded."""
+    """Add recorded merges to the counts."""
     log.n_merges += count
     log.n_alive -= count
 
 
 @kernel
 def many_free(log, clusters, share):
-    """Whether less than that share of the slots holds a cluster: it is time to close the gaps.
+    """Whether the share of occupied slots is so small that the clusters should be compacted.
 
-    Not with so few slots that looking at the free ones is quicker than moving the others.
+    Never with few slots, where visiting the free ones is cheaper than moving the others.
     """
     return clusters.n_slots > _FEW_SLOTS and log.n_alive < share * clusters.n_slots
 
@@ -74,7 +74,7 @@ def many_free(log, clusters, share):
 def close_gaps(
     clusters: Clusters, index: Any, log: MergeLog, threads: Threads
 ) -> NDArray[np.int64]:
-    """Let the index move the clusters together, and the nodes along; returns their old slots."""
+    """Let the index compact the clusters, and move the nodes along; returns their old slots."""
     slots: NDArray[np.int64] = index.rebuild(clusters, threads)
     log.nodes[: slots.size] = log.nodes[slots]
     log.nodes[slots.size :] = -1
@@ -82,7 +82,7 @@ def close_gaps(
 
 
 def new_places(slots: NDArray[np.int64], used: int) -> NDArray[np.int64]:
-    """Where each of the slots in use went; −1 for those that were free."""
+    """The new slot of each old slot; −1 for free slots."""
     places = np.full(used, -1)
     places[slots] = np.arange(slots.size)
     return places

@@ -1,14 +1,13 @@
 """The nearest-neighbour chain (the paper's Algorithms 2 and 3), in O(n) memory.
 
 A chain c₀, c₁ = nn(c₀), c₂ = nn(c₁), … ends in a pair of clusters that are each other's nearest
-neighbour; they are merged and the chain goes on from what is left of it. Where d is reducible
-the tree is the greedy one. Where it is not, the union may be nearer to a member of the chain than
-the next member is: the chain is then cut back to that member, so that at every step each
-link is a true nearest neighbour and each merge a reciprocal pair.
+neighbour; they are merged, and the chain continues from its remaining members. If d is reducible,
+the tree is the greedy one. If it is not, the union may be nearer to a member of the chain than the
+next member is: the chain is then cut back to that member, so that at every step each link is a true
+nearest neighbour and each merge a reciprocal pair.
 
-With a threshold λ the search never looks past λ. A cluster that has no neighbour below λ is
-finished and leaves. It can only stand alone in its chain: every later member has the one
-before it within λ.
+With a threshold λ the search stops at λ. A cluster without a neighbour below λ is finished and is
+removed. It is always alone in its chain: every later member has its predecessor within λ.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ from fastrbhc._engine.threads import Threads
 
 @record
 class Chain:
-    """The chain, and all that it is made of."""
+    """The chain, and the state of the algorithm."""
 
     geometry: Any
     clusters: Clusters
@@ -59,8 +58,8 @@ class Chain:
     slots: NDArray[np.int64]  # of the members
     values: NDArray[np.float64]  # d of each to the next
     size: int
-    slots_of_ranks: NDArray[np.int64]  # (n,), −1 for ranks that are gone
-    first: int  # no smaller rank is left
+    slots_of_ranks: NDArray[np.int64]  # (n,), −1 for ranks no longer active
+    first: int  # no smaller rank is active
 
 
 def nn_chain(
@@ -102,7 +101,7 @@ def nn_chain(
 
 @kernel
 def _advance(chain, budget, scratch):
-    """Extend and shorten the chain until the budget is spent or no cluster is left."""
+    """Extend and shorten the chain until the budget is spent or no cluster remains."""
     geometry, clusters, index, log = chain.geometry, chain.clusters, chain.index, chain.log
     slots, values = chain.slots, chain.values
     while budget > 0:

@@ -1,4 +1,4 @@
-"""What an agglomerator works on: clusters, how far apart they are, and how neighbours are found."""
+"""The input of an agglomerator: clusters, their geometry and an index of neighbours."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Rows that repeat: collapsed into one weighted point before, put back into the tree after.
+"""Repeated rows: collapsed into one weighted point, and restored in the finished tree.
 
-They merge at exactly zero, whatever the family. To collapse them is faster, and exact: a mean of
-equal rows never passes through arithmetic.
+They merge at exactly zero, for every family. Collapsing them is faster, and exact: the mean of
+equal rows is not computed.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from fastrbhc._engine.traversal import renumbered
 
 
 class Collapsed(NamedTuple):
-    """The distinct points, in an order that depends on their values alone."""
+    """The distinct points, in an order that depends only on their values."""
 
     points: Observations
     point_of_row: NDArray[np.int64]
 
 
 def collapse(rows: Observations) -> Collapsed:
-    """Collapse rows that repeat; O(n log n).
+    """Collapse repeated rows; O(n log n).
 
-    The points are ordered by a hash of their values. Ties between dissimilarities are decided by
-    that order, so that the tree does not depend on the order of the rows; and as the hash
-    scatters neighbours, ties on a grid do not turn into one long chain of merges.
+    The points are ordered by a hash of their values. This order breaks ties between
+    dissimilarities, so that the tree does not depend on the order of the rows. As the hash scatters
+    neighbours, ties on a grid do not lead to one long chain of merges.
     """
     n = rows.means.shape[0]
     order, same = order_by_value(rows)
@@ -44,7 +44,7 @@ def collapse(rows: Observations) -> Collapsed:
 
 
 def distinct_points(geometry: Any, rows: Observations) -> Collapsed:
-    """Distinct points; rows of weight 0 belong to the point they are nearest to."""
+    """Distinct points; rows of weight 0 belong to the nearest point."""
     if rows.weights is None or rows.weights.all():
         return collapse(rows)
     positive = rows.weights > 0.0
@@ -100,7 +100,7 @@ def with_repeated_rows(
 
 @kernel
 def _sort_by_point(point_of_row, starts, rows):
-    """The rows of the first point, then those of the second, and so on, each in their order."""
+    """A stable counting sort of the rows by point."""
     for row in range(point_of_row.size):
         point = point_of_row[row]
         rows[starts[point]] = row

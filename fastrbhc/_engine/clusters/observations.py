@@ -1,7 +1,7 @@
 """Rows as weighted points: the step from X to statistics.
 
-Rows that repeat merge at exactly zero, whatever the family. They are collapsed into one weighted
-point first, which is faster, and exact: a mean of equal rows never passes through arithmetic.
+Repeated rows merge at exactly zero, for every family. They are collapsed into one weighted point
+first, which is faster, and exact: the mean of equal rows is not computed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from fastrbhc._engine.math.radix_sort import stable_order
 
 
 class Observations(NamedTuple):
-    """Mean statistics, one row each: leading digits, further digits, weights.
+    """Mean statistics, one row per observation: leading digits, further digits, weights.
 
-    ``residuals`` is None where the leading digits are all, ``weights`` where all are 1.
+    ``residuals`` is None if there are no further digits, ``weights`` if all are 1.
     """
 
     means: NDArray[np.float64]
@@ -28,7 +28,7 @@ class Observations(NamedTuple):
 
 
 def weighted(rows: Observations, sample_weight: NDArray[np.float64] | None) -> Observations:
-    """The same rows, each counted as often as its sample weight says."""
+    """The same rows with their weights multiplied by the sample weights."""
     if sample_weight is None:
         return rows
     weights = sample_weight if rows.weights is None else rows.weights * sample_weight
@@ -47,7 +47,7 @@ def take(rows: Observations, which: NDArray[np.intp]) -> Observations:
 def column_ranges(X: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The smallest and the largest value of each column.
 
-    NumPy reduces rows of few columns at a tenth of the speed of one column after the other.
+    NumPy reduces rows of few columns at a tenth of the speed of column by column.
     """
     if X.shape[1] > 16:
         return X.min(axis=0), X.max(axis=0)
@@ -58,16 +58,16 @@ def column_ranges(X: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[
 
 
 def order_by_value(rows: Observations) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """An order that brings equal rows together, and whether each equals the one before."""
+    """An order in which equal rows are adjacent, and whether each row equals the one before."""
     hashes = _hash_rows(rows)
-    # Equal rows by weight, so that their sum does not depend on the order of the rows either.
+    # Equal rows are ordered by weight, so that the sum does not depend on the order of the rows.
     weights = () if rows.weights is None else (rows.weights,)
     order = np.lexsort((*weights, hashes)) if weights else stable_order(hashes)
     same = np.zeros(order.size, bool)
     same[1:] = hashes[order[1:]] == hashes[order[:-1]]
     candidates = np.flatnonzero(same)
     if not _equal_rows(rows, order[candidates], order[candidates - 1]).all():
-        # Two different rows share a hash: about once in 2⁶⁴/n² data sets.
+        # Two different rows have the same hash: about once in 2⁶⁴/n² data sets.
         parts = [rows.means] if rows.residuals is None else [rows.means, rows.residuals]
         columns = [column for part in parts for column in part.T]
         order = np.lexsort((*weights, *columns))

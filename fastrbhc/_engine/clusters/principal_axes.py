@@ -1,10 +1,11 @@
-"""Turning points into their principal axes, for geometries that no rotation changes.
+"""Rotation of the points to their principal axes, for rotation-invariant geometries.
 
-Bounds from the leading columns are the better the more those columns tell, and no columns tell
-more than principal axes. The dissimilarity must not notice: a point is turned in double-double,
-by a matrix that is orthogonal to about 1e-28, so that even clusters which are flat to twenty digits
-stay as flat as they were. All runs in kernels of our own, over points in their own order: BLAS and
-LAPACK round differently with other numbers of threads, and then a tie might fall the other way.
+Bounds from the leading columns are tighter if these columns have most of the variance, which is
+largest along the principal axes. The dissimilarity must not change: points are rotated in
+double-double arithmetic, by a matrix that is orthogonal to about 1e-28, so that even clusters that
+are flat to twenty digits remain as flat as they were. Everything runs in kernels of this package,
+over the points in a fixed order: BLAS and LAPACK round differently with other numbers of threads,
+and a tie might then be decided differently.
 """
 
 from __future__ import annotations
@@ -20,26 +21,26 @@ from fastrbhc._engine.geometry.contract import storage
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.math.double_double import add, two_product, two_sum
 
-# Points come in no order: so many of them tell the axes as well as all.
+# Points are in hash order, so the first of them are a sample that determines the axes well enough.
 _SAMPLE = 10_000
 
-# Sweeps of Jacobi's method; it converges quadratically, after six or so.
+# The most sweeps of Jacobi's method; it converges quadratically, after about six.
 _SWEEPS = 12
 
 
-# Finding the axes costs about as much as the factors of a hundred merges.
+# Finding the axes costs about as much as the factorisations of a hundred merges.
 _FEW_POINTS = 100
 
 
 def rotate_to_principal_axes(geometry: Any, points: Observations) -> Observations:
-    """The points along their principal axes, if the geometry gains by it."""
+    """The points along their principal axes, if the geometry benefits from it."""
     n, n_features = points.means.shape
     wanted = storage(geometry, n_features).principal and n >= _FEW_POINTS
     return along_principal_axes(points) if wanted else points
 
 
 def along_principal_axes(points: Observations) -> Observations:
-    """The same points about the middle of their range, the widest axis first."""
+    """The same points relative to the middle of their range, the widest axis first."""
     lowest, highest = column_ranges(points.means)
     middle, width = 0.5 * lowest + 0.5 * highest, float((highest - lowest).max())
     if not 0.0 < width < np.inf:
@@ -87,7 +88,7 @@ def _add_products(means, middle, width, average, row, total):
 
 @kernel
 def _diagonalise(matrix, axes):
-    """Jacobi's eigenvalue method: rotate away one entry after another, in cyclic order."""
+    """Jacobi's eigenvalue method: eliminate one entry after another, in cyclic order."""
     d = matrix.shape[0]
     for _ in range(_SWEEPS):
         outside, trace = 0.0, 0.0
@@ -123,7 +124,7 @@ def _rotate(matrix, axes, m, k, cosine, sine):
 
 
 def _defects(axes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What to add to the axes Q to make them orthogonal: −½ Q(QᵀQ − I), from exact products."""
+    """The correction that makes the axes Q orthogonal: −½ Q(QᵀQ − I), from exact products."""
     defects = np.zeros_like(axes)
     _find_defects(axes, np.empty_like(axes), defects)
     return defects

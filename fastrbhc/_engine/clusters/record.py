@@ -1,7 +1,7 @@
 """Clusters as arrays of statistics, one slot per cluster.
 
-This is the only module that lists the fields of a cluster. What copies, moves or frees whole slots
-stands here too.
+This is the only module that lists the fields of a cluster. It also copies, moves and frees whole
+slots.
 """
 
 from __future__ import annotations
@@ -18,41 +18,41 @@ from fastrbhc._engine.records import record, replaced
 from fastrbhc._engine.simd import LANES
 from fastrbhc._engine.threads import Threads
 
-# Slots come in runs of this many; such a run is a leaf of the kd-tree.
+# The arrays are padded to full runs of this many slots; such a run is a leaf of the kd-tree.
 LEAF_SIZE = LANES
 
-# Slots after those of the points, at most, for an agglomerator to put clusters aside.
+# The largest number of spare slots after those of the points, for copies of clusters.
 SPARE = 512
 
 
 @record
 class Mirror:
-    """Means in single precision, as scans want them, and the frame they are relative to."""
+    """Means in single precision, for scans, and the frame they are relative to."""
 
     values: NDArray[np.float32]  # (d, n), or (0, n) if not wanted
-    order: NDArray[np.int64]  # (d,), the column that each row of values stands for
+    order: NDArray[np.int64]  # (d,), the column of each row of values
     centre: NDArray[np.float64]  # (d,), the middle of each column
-    radius: float  # the farthest that a mean lies from the centre
-    slack: float  # what rounding of the values may add to a bound
+    radius: float  # the largest distance of a mean from the centre
+    slack: float  # the largest error of a bound due to rounded values
 
 
 @record
 class Clusters:
-    """Statistics of all clusters alive; in a free slot weight and means are NaN.
+    """Statistics of all active clusters; in a free slot, weight and means are NaN.
 
-    Means are stored by column (d × n), so that a scan runs over neighbouring slots; by cluster
-    where scans have a mirror to run over and exact values are all that is asked of the means.
+    Means are stored by column (d × n), so that a scan reads adjacent memory. They are stored by
+    cluster if scans read the mirror, and only exact values read the means.
     """
 
     weights: NDArray[np.float64]  # (n,)
     means: NDArray[np.float64]  # (d, n), the leading digits, or of what a geometry has instead
     residuals: NDArray[np.float64]  # (d, n), the digits after them
     scatter: NDArray[np.float64]  # (n, q), second moments about the mean; q = 0 if not needed
-    cached: NDArray[np.float64]  # (n, r), values that follow from the other statistics
-    scan_features: NDArray[np.float64]  # (p, n), what scans need of these; p = 0 if nothing
+    cached: NDArray[np.float64]  # (n, r), values derived from the other statistics
+    scan_features: NDArray[np.float64]  # (p, n), derived values for scans; p = 0 if not needed
     mirror: Mirror
     ranks: NDArray[np.int64]  # (n,), which of two equally near clusters comes first
-    n_slots: int  # slots in use: those from here on are free
+    n_slots: int  # slots in use: all later ones are free
 
 
 def empty_clusters(
@@ -64,7 +64,7 @@ def empty_clusters(
     scan_features: int = 0,
     mirrored: bool = False,
 ) -> Clusters:
-    """Clusters of weight 0, with so many numbers of each kind per slot."""
+    """Clusters of weight 0, with the given numbers of values per slot."""
     mirror = Mirror(
         values=np.zeros((n_features if mirrored else 0, n), np.float32),
         order=np.arange(n_features),
@@ -86,7 +86,7 @@ def empty_clusters(
 
 
 def _by_slot(clusters: Clusters) -> list[NDArray[Any]]:
-    """Views of all statistics, slots along the first axis, by column where that is quick."""
+    """Views of all statistics, slots along the first axis; by column if stored that way."""
     views: list[NDArray[Any]] = [clusters.weights, clusters.ranks]
     columns = (clusters.means, clusters.residuals, clusters.scan_features, clusters.mirror.values)
     for values in columns:
@@ -112,23 +112,29 @@ def gather(clusters: Clusters, slots: NDArray[np.int64], threads: Threads) -> No
 def selected(clusters: Clusters, slots: NDArray[np.int64]) -> Clusters:
     """A copy with the given slots, in that order."""
     mirror = clusters.mirror
+    # Indexing would return different layouts for one column and for several, and so other types.
     return replaced(
         clusters,
         weights=clusters.weights[slots],
-        means=clusters.means[:, slots],
-        residuals=clusters.residuals[:, slots],
+        means=_columns(clusters.means, slots),
+        residuals=_columns(clusters.residuals, slots),
         scatter=clusters.scatter[slots],
         cached=clusters.cached[slots],
-        scan_features=clusters.scan_features[:, slots],
+        scan_features=_columns(clusters.scan_features, slots),
         mirror=replaced(
             mirror,
-            values=mirror.values[:, slots],
+            values=_columns(mirror.values, slots),
             order=mirror.order.copy(),
             centre=mirror.centre.copy(),
         ),
         ranks=clusters.ranks[slots],
         n_slots=slots.size,
     )
+
+
+def _columns(values: NDArray[Any], slots: NDArray[np.int64]) -> NDArray[Any]:
+    # Indexing alone gives one row another layout than several, and kernels another type.
+    return np.ascontiguousarray(values[:, slots])
 
 
 @kernel

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from fastrbhc._engine.jit import python_contract
 from fastrbhc._engine.records import record
 
-# Slots whose bounds are computed together, so that they stay in the first cache.
-# 64 cost a fifth more time, 1024 the same.
+# Slots whose bounds are computed together, so that they stay in the L1 cache. With 64 scans took a
+# fifth longer, with 1024 as long.
 BLOCK = 256
 
-# Queries that look at a block together, while it is in the cache.
+# Queries that scan a block together, while it is in the cache.
 GROUP = 64
 
 
@@ -41,7 +41,7 @@ class Scratch:
     # For exact values.
     matrix: NDArray[np.float64]
     direction: NDArray[np.float64]  # (d,)
-    # For bounds of many slots; exact values of a leaf come back in ``bounds`` too.
+    # For bounds of many slots; exact values of a leaf are returned in ``bounds`` too.
     bounds: NDArray[np.float64]  # (BLOCK,)
     other_bounds: NDArray[np.float64]  # (BLOCK,)
     shares: NDArray[np.float64]  # (2, BLOCK)
@@ -52,14 +52,14 @@ class Scratch:
     # For scans by a group of queries.
     group: NDArray[np.int64]  # (GROUP,), their slots
     pairs: NDArray[np.int64]  # (GROUP·BLOCK,), pairs of a query and a slot
-    pair_bounds: NDArray[np.float32]  # (GROUP·BLOCK,), at most their d
+    pair_bounds: NDArray[np.float32]  # (GROUP·BLOCK,), lower bounds of their d
     bits: NDArray[np.int64]  # for `float32_screen`, as are the next two
     packed_block: NDArray[np.float32]
     query_block: NDArray[np.float32]
     # For searches of a tree.
-    nodes: NDArray[np.int64]  # (128,), nodes that are yet to be visited
+    nodes: NDArray[np.int64]  # (128,), the stack of nodes to visit
     node_bounds: NDArray[np.float64]  # (128,), their bounds
-    hits: NDArray[np.int64]  # (…,), slots that an audit has found; none unless asked for
+    hits: NDArray[np.int64]  # (…,), slots found by an audit; empty otherwise
 
 
 def new_scratch(geometry: Any, n_features: int, most_hits: int = 0) -> Scratch:

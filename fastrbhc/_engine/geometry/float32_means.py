@@ -1,8 +1,8 @@
-"""Means in single precision, and what distances between them are worth.
+"""Means in single precision, and error bounds of distances between them.
 
-The mirror of a mean is (mean − centre) / radius: it lies in [−1, 1], and unions of clusters never
-leave this frame. Half the memory and twice the lanes: scans look at them first, and at the means
-themselves only where a pair may be near.
+The mirror of a mean is (mean − centre) / radius: it is in [−1, 1], and so are the mirrors of
+unions. With half the memory and twice the lanes, scans read the mirrors first, and the means
+themselves only if a pair may be near.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ def merge_mirrored_means(clusters, i, j):
 
 @fused_kernel
 def mirror_distances(clusters, i, start, stop, distances):
-    """Single-precision distances from slot i to a run of slots, and what they are worth.
+    """Single-precision distances from slot i to a run of slots, and their error bounds.
 
     Returns (factor, slack) such that factor·distances[s] − slack ≤ ‖t_s − t_i‖².
 
-    Mirrored means lie in [−1, 1], each within 2⁻²⁴ of its true place, so two of them differ from
-    the true difference by a vector of length at most e = 2⁻²³√d. With a the distance of the
-    mirrored means, (a − e)² ≥ (1−θ)a² − (1/θ − 1)e² for every θ in (0, 1). θ also pays for the
-    rounding of the sum of d squares, at most (d+2)·2⁻²⁴ of it; e is taken twice as large for its
-    own rounding.
+    Mirrored means are in [−1, 1], each within 2⁻²⁴ of its exact value, so the difference of two is
+    off by a vector of length at most e = 2⁻²³√d. With a the distance of the
+    mirrored means, (a − e)² ≥ (1−θ)a² − (1/θ − 1)e² for every θ in (0, 1). θ also covers the
+    rounding of the sum of d squares, at most (d+2)·2⁻²⁴ of it; e is doubled to cover its own
+    rounding.
     """
     size, mirror, values = stop - start, clusters.mirror, clusters.mirror.values
     n_columns = values.shape[0]
     for s in range(size):
         distances[s] = np.float32(0.0)
-    # Four columns at a time, for less traffic on `distances`.
+    # Four columns at a time, for fewer loads and stores of `distances`.
     whole = n_columns - n_columns % 4
     for k in range(0, whole, 4):
         mean0, mean1 = values[k, i], values[k + 1, i]
@@ -77,9 +77,9 @@ def mirror_scale(clusters, half_curvature):
     """(scale, slack) for `set_limit`: half a cutoff of d on mirrored means is the scale times it.
 
     As `mirror_distances` says, ‖t_s − t_i‖² in units of the radius is at least
-    (1−θ)a² − e²/θ, a being the distance of the mirrored means; here θ pays for nothing else. So
-    d ≤ c only if a²/2 ≤ scale·c·(1/n₀ + 1/n₁) + slack, with room for the rounding of d.
-    Where squares are near the ends of double precision the scale is NaN, and all pairs pass.
+    (1−θ)a² − e²/θ, with a the distance of the mirrored means; here θ covers nothing else. So
+    d ≤ c only if a²/2 ≤ scale·c·(1/n₀ + 1/n₁) + slack, with slack for the rounding of d.
+    If squares are near the limits of double precision, the scale is NaN and all pairs pass.
     """
     theta = 1e-4
     radius = clusters.mirror.radius

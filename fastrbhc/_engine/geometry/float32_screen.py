@@ -5,13 +5,13 @@ halves g of the squared lengths it reads
 
     g_y − K/w_y − x·y  ≤  K/w_x − g_x,        K = c/2,
 
-so that a pair costs one fused product and sum a column, one more for the weights, and a comparison.
-The left side is computed for four queries and sixteen slots at a time, all of it in registers,
-and what comes back is one bit a pair. That took 0.33 ns a pair with 10 columns and 1.4 ns with 50;
-loops that a compiler turns into vectors, with sums in memory, 0.5 and 2.0 at their best;
-differences instead of products, tested in double precision, 2.6 and 6.3.
+so a pair costs one fused multiply-add per column, one more for the weights, and a comparison. The
+left side is computed for four queries and sixteen slots at a time, entirely in registers, and the
+result is one bit per pair. This took 0.33 ns per pair with 10 columns and 1.4 ns with 50; loops
+vectorised by the compiler, with sums in memory, took 0.5 and 2.0 ns at best; differences instead of
+products, tested in double precision, 2.6 and 6.3 ns.
 
-Why no near pair is lost is told in `set_limit` and `pack_block`.
+`set_limit` and `pack_block` contain the proof that no near pair is lost.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from numba import types
 
 from fastrbhc._engine.jit import fused_kernel, instruction, kernel
 
-# Queries and slots that are looked at together.
+# Queries and slots that are compared together.
 QUERIES, STRIP = 4, 16
 _LANES = 8
 
-# Slots have weights within these bounds, or are let through.
+# Slots with weights outside these limits always pass.
 _LIGHTEST = 1e-30
-# Added to what has to be rounded up, for numbers too small to have all digits.
+# Added to values that have to be rounded up, to cover subnormal numbers.
 _LEAST = np.float32(1.2e-38)
 
 
 def packed_block_shape(n_columns: int, n_slots: int) -> tuple[int, int]:
     """Rows: halves of squared lengths, inverse weights, coordinates. A multiple of sixteen slots,
-    and one strip more, so that the rows of a strip do not compete for the same place in the cache.
+    plus one strip, so that the rows of a strip do not map to the same cache set.
     """
     return n_columns + 2, n_slots + STRIP
 
@@ -47,23 +47,23 @@ def query_block_shape(n_columns: int, n_queries: int) -> tuple[int, int]:
 
 
 def bits_shape(n_queries: int, n_slots: int) -> tuple[int, int]:
-    """One word for four queries and sixteen slots."""
+    """One word per four queries and sixteen slots."""
     return n_queries // QUERIES, n_slots // STRIP
 
 
 @kernel
 def rounding(n_columns):
-    """γ, more than 5/3 of what rounding does to sums of so many products and three more terms.
+    """γ, more than 5/3 of the relative error of a sum of n_columns products and three more terms.
 
     A sum of m terms, in any order, fused or not, is off by at most m·2⁻²⁴/(1 − m·2⁻²⁴) of the
-    sum of the sizes of its terms. Good for a million columns.
+    sum of the absolute values of its terms. Valid for a million columns.
     """
     return (n_columns + 4) * 2.0**-23
 
 
 @kernel
 def pack_queries(mirrored, weights, queue, first, last, queries):
-    """Copy the queries, and fill up the last four with some that nothing is near to."""
+    """Copy the queries, and pad the last four with queries that no slot is near to."""
     n_columns = mirrored.shape[0]
     for q in range(last - first):
         i = np.int64(queue[first + q])
@@ -92,9 +92,9 @@ def set_limit(queries, q, half_cutoff, slack):
         g_y − K·u_y − x·y ≥ ĥ(1 + γ) + γ·g_y − K̂û(1 − γ) − x·y ≥ Â − γ·g_x,
 
     and where Â is above a limit of at least K·u_x + slack − (1 − γ)g_x, the pair is too far
-    apart: g_x + g_y − x·y > K(u_x + u_y) + slack. What is lost to numbers near the smallest
-    is far below the slack. If K or the limit has no value in single precision, all pass; Â is NaN
-    for free slots only, and NaN is not within any limit.
+    apart: g_x + g_y − x·y > K(u_x + u_y) + slack. Underflow loses
+    far less than the slack. If K or the limit is not finite in single precision, all pairs pass; Â
+    is NaN for free slots only, and NaN fails every comparison.
     """
     last = queries.shape[1] - 1
     if half_cutoff < 1e30:
@@ -113,7 +113,7 @@ def pack_block(mirrored, weights, start, stop, block):
     """Copy a block of slots, each with its half length rounded down and inverse weight rounded up.
 
     With γ as in `rounding`, the sum of squares is at most (1 + 0.6γ) of the exact one, so
-    ĥ = (1 − 3γ)/2 of it keeps the promise ĥ(1 + 0.6γ) + 0.6γ·g ≤ g, as does û = (1 + γ)u.
+    ĥ = (1 − 3γ)/2 of it satisfies ĥ(1 + 0.6γ) + 0.6γ·g ≤ g, and û = (1 + γ)u its condition.
     A weight that is too small for single precision gets ĥ = −∞, and passes.
     """
     n_columns, size = mirrored.shape[0], stop - start
@@ -137,7 +137,7 @@ def pack_block(mirrored, weights, start, stop, block):
 
 @kernel
 def screen(block, n_slots, queries, n_queries, bits):
-    """bits[four, strip]: sixteen bits, one a slot, for each of four queries, the first lowest."""
+    """bits[four, strip]: sixteen bits, one per slot, for each of four queries, lowest first."""
     for strip in range((n_slots + STRIP - 1) // STRIP):
         for four in range((n_queries + QUERIES - 1) // QUERIES):
             bits[four, strip] = near(block, strip * STRIP, queries, four * QUERIES)
@@ -157,7 +157,7 @@ def near(block: Any, first: int, queries: Any, query: int) -> int:
 def _near_in_registers(
     typing_context: Any, block: Any, first: Any, queries: Any, query: Any
 ) -> Any:
-    """Vectors by hand: Numba keeps sums in registers over one loop only, the innermost."""
+    """Explicit vectors: Numba keeps sums in registers across the innermost loop only."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         word, bit32, single = ir.IntType(64), ir.IntType(32), ir.FloatType()

@@ -1,16 +1,15 @@
 """Bounds from the leading columns of full covariances, for many slots at a time.
 
-Restricted to some of the columns d can only be smaller. With Q leading columns it takes a Q × Q
-factor, which is computed here for a run of slots side by side, entry by entry: each step is one
-loop over the slots that the compiler turns into vector instructions. The points lie along their
-principal axes, so that these few columns settle most pairs that the distance of the means had
-left open.
+Restricted to some of the columns, d can only be smaller. With Q leading columns it takes a Q × Q
+Cholesky factor, which is computed here for many slots at once, entry by entry: each step is one
+loop over the slots, which the compiler vectorises. The points are along their principal axes, so
+these few columns decide most of the pairs that the distance of the means does not.
 
-What a cluster shows to these loops are its *scan features*, stored by column: the leading Q × Q
-block of its scatter, the log determinant of that block smoothed, over that of the smoothing alone,
-and a bound of the largest eigenvalue of the whole.
+These loops read the *scan features* of a cluster, stored by column: the leading Q × Q block of its
+scatter, the log determinant of that block after smoothing, relative to that of the smoothing alone,
+and an upper bound of the largest eigenvalue of the whole matrix.
 
-How far floats may be off. The computed factor is exact for entries that are off by at most
+Rounding errors. The computed factor is exact for a matrix whose entries are off by at most
 γ√(aₖₖaₘₘ), γ = 1e-15. Let D be the diagonal and M = D^(−½)AD^(−½), whose trace is Q; its smallest
 eigenvalue is at least det M / e. So where det M ≥ KEPT = 1e-8, neither δᵀA⁻¹δ nor det A^(1/Q) is
 off by more than 2eQγ/KEPT < 4e-6 of itself, and the logarithm of all that by less than DOUBT =
@@ -27,11 +26,11 @@ from fastrbhc._engine.jit import fused_kernel, inlined_kernel, kernel
 from fastrbhc._engine.math.fast_log import LOG_OFF, quick_log
 from fastrbhc._engine.simd import at_most, broadcast, load, lowest_set_bit, store
 
-# Leading columns that are looked at; of the pairs left by the distance, 4 settle 59 % on MNIST
-# digits and 89 % on blobs in 10 columns, 6 settle 76 % and 95 %.
+# Number of leading columns. Of the pairs that the distance does not decide, 4 columns decide 59 %
+# on MNIST digits and 89 % on blobs in 10 columns; 6 decide 76 % and 95 %.
 LEADING = 6
 
-# Slots that are looked at together: what they need of memory fits into the first cache.
+# Slots that are processed together: their memory fits into the L1 cache.
 LANES = 64
 
 _KEPT = 1e-8
@@ -39,13 +38,13 @@ _DOUBT = 1e-4
 
 
 def n_scan_features(n_features: int) -> int:
-    """How many scan features a cluster has."""
+    """The number of scan features of a cluster."""
     q = min(n_features, LEADING)
     return q * (q + 1) // 2 + 2
 
 
 def lanes_size(n_features: int) -> int:
-    """How many numbers a slot needs in the course of the computation."""
+    """The number of values per slot in the course of the computation."""
     q = min(n_features, LEADING)
     return q + q * (q - 1) // 2 + 2 * q + 6
 
@@ -84,7 +83,7 @@ def distance_bounds(clusters, i, start, stop, scratch):
 
 @inlined_kernel
 def leaf_bounds(clusters, i, start, n_features, cutoff, scratch):
-    """The same for a leaf, from means in full; which of them are at most the cutoff, as bits."""
+    """The same for a leaf, from means in double precision; bit mask of those up to the cutoff."""
     means, residuals, bounds, ratios = (
         clusters.means,
         clusters.residuals,
@@ -120,11 +119,11 @@ def leaf_bounds(clusters, i, start, n_features, cutoff, scratch):
 
 @fused_kernel
 def leading_bounds(ridge, clusters, i, slots, count, lanes, bounds):
-    """Raise the bounds of some slots, given in order, by what the leading columns tell.
+    """Raise the bounds of some slots, given in order, by the bounds from the leading columns.
 
-    The steps name rows of ``lanes`` by number: views of them would be counted references, and
-    cost more than the arithmetic. A row k of the factor is in the rows of lanes up to k while it
-    is made. No loop has more arrays than three or four, or the compiler gives up on vectors.
+    The steps refer to rows of ``lanes`` by number, because views of them would cost more than the
+    arithmetic. While row k of the factor is computed, it is in the rows of lanes up to k. No loop
+    has more than three or four arrays, or the compiler would not vectorise it.
     """
     means, residuals, features = clusters.means, clusters.residuals, clusters.scan_features
     q = min(means.shape[0], LEADING)
@@ -138,7 +137,7 @@ def leading_bounds(ridge, clusters, i, slots, count, lanes, bounds):
         n = min(LANES, count - first)
         begin = slots[first]
         if slots[first + n - 1] - begin != n - 1:
-            begin = -1  # not one after the other
+            begin = -1  # not consecutive
         for s in range(n):
             lanes[others, s] = clusters.weights[slots[first + s]]
         for s in range(n):

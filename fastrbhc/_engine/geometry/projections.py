@@ -1,4 +1,4 @@
-"""Bounds of d(a∪x, b) for full covariances, from one direction: what an audit asks for.
+"""Bounds of d(a∪x, b) for full covariances, by projection onto one direction, for audits.
 
 Projected onto a direction v, d can only become smaller. On a line a∪x has a weight N₁, a mean m and
 a variance V, and with N = N₁ + n_b, q = N₁n_b/N²·(m − t_b)²,
@@ -6,13 +6,13 @@ a variance V, and with N = N₁ + n_b, q = N₁n_b/N²·(m − t_b)²,
     d ≥ ½[N log((N₁V + n_b·σ_b²)/N + q) − N₁ log V − n_b log σ_b²].
 
 This grows with N₁ and q. As a function of V it falls up to V* = σ_b² + (N/n_b)·q, where it is
-½n_b log(V*/σ_b²), and grows from there. So with the least N₁, q and V that x allows, the bound is
-its value at the larger one of V and V*. Of the covariance of x nothing has to be known: with s the
-share of x in a∪x and u the step from a to x along v,
+½n_b log(V*/σ_b²), and grows from there. So with the smallest N₁, q and V that x allows, the bound
+is its value at the larger of V and V*. The covariance of x need not be known: with s the share of x
+in a∪x and u the step from a to x along v,
 
     V = (1−s)σ_a² + sσ_x² + s(1−s)u²,        m − t_a = s·u,
 
-which for a range of s is least at one of its ends, being concave in s.
+which is concave in s, and so is smallest at one end of a range of s.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fastrbhc._engine.simd import LANES
 
 @kernel
 def slot_violation(ridge, clusters, d, a, b, x, cutoff, direction):
-    """At most the larger one of d(a∪x, b) and d(b∪x, a), or anything above the cutoff."""
+    """A lower bound of the larger of d(a∪x, b) and d(b∪x, a), or any value above the cutoff."""
     share = clusters.weights[a] / (clusters.weights[a] + clusters.weights[b])
     place, size = 0.0, 0.0
     for k in range(d):
@@ -42,7 +42,7 @@ def slot_violation(ridge, clusters, d, a, b, x, cutoff, direction):
 
 @kernel
 def box_violation(ridge, clusters, d, a, b, boxes, node, heaviest, cutoff, direction):
-    """The same for whatever x a box may hold, along the way to the nearest point of the box."""
+    """The same for all x in a box, in the direction of the nearest point of the box."""
     group, lane = node // LANES, node % LANES
     share = clusters.weights[a] / (clusters.weights[a] + clusters.weights[b])
     low, high, size, length = 0.0, 0.0, 0.0, 0.0
@@ -80,7 +80,7 @@ def box_violation(ridge, clusters, d, a, b, boxes, node, heaviest, cutoff, direc
 def _violation(
     ridge, clusters, d, a, b, direction, lightest, heaviest, low, high, variance, size, cutoff
 ):
-    """From either side, the places of x along the direction being between low and high."""
+    """The larger bound of both sides, with x between low and high along the direction."""
     place_a, place_b = 0.0, 0.0
     for k in range(d):
         place_a += direction[k] * clusters.means[k, a]
@@ -119,7 +119,7 @@ def towards_bound(
     weight = n_a + lightest
     total = weight + n_b
     turning = variance_b + weight / total * gap * gap
-    # log y ≤ y − 1 tells without a logarithm that the bound will not reach the cutoff.
+    # log y ≤ y − 1 shows without a logarithm that the bound will not reach the cutoff.
     if 0.5 * n_b * (max(turning, union) / variance_b - 1.0) <= cutoff:
         return 0.0
     if union <= turning:

@@ -1,12 +1,12 @@
-"""φ″ of a separable family that states nothing but its divergence.
+"""φ″ of a separable family that defines only its divergence.
 
-To both sides of a mean, divergences hold φ″ and even powers of the step,
+The divergences on both sides of a mean contain φ″ and even powers of the step,
 
     (B(m + h, m) + B(m − h, m)) / h² = φ″(m) + c₁h² + c₂h⁴ + c₃h⁶ + …,
 
-so that the values for h, h/2, h/4 and h/8 can be combined to leave only h⁸ (Richardson's
-extrapolation, as in Romberg's rule). Steps may then be as long as a thirtieth of the mean, where
-even a divergence that is a difference of large terms keeps many of its digits.
+so the values for h, h/2, h/4 and h/8 can be combined to an error of h⁸ (Richardson extrapolation,
+as in Romberg's method). Steps may then be as long as a thirtieth of the mean, where even a
+divergence computed as a difference of large terms keeps many digits.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ import numpy as np
 from fastrbhc._engine.geometry.separable_columns import divergence
 from fastrbhc._engine.jit import kernel
 
-# The first step that is tried, as a share of the mean, and how often it is doubled or halved.
+# The first step to try, as a share of the mean, and how often it is doubled or halved.
 _FIRST_STEP, _OCTAVES = 2.0**-5, 100
 
-# So near have the last two values without h⁴ to be: their own error, in h⁶, is then mostly removed
-# too, and rounding, which moves one more than the other, is not worse than this.
+# The largest difference of the last two values without the term in h⁴. Their own error, in h⁶, is
+# then mostly removed too, and the rounding error is not larger than this.
 _AGREES = 1e-9
 
 
 def second_derivative_by_steps(family, mean):
     """φ″ at the mean, to about 12 digits if the divergence has them; NaN if no step gives it.
 
-    The step has to suit φ, about which nothing is known: near a boundary, or where φ bends
-    quickly, it has to be short, and long where the mean is small by accident.
-    So steps ever shorter and longer are tried, until two extrapolations agree.
+    The right step depends on φ, which is unknown: it has to be short near a boundary, or where φ″
+    changes quickly, and long where the mean happens to be small. So ever shorter and longer steps
+    are tried, until two extrapolations agree.
     """
     unit = abs(mean) if mean != 0.0 else 1.0
     best, least = np.nan, np.inf
@@ -45,7 +45,7 @@ def second_derivative_by_steps(family, mean):
 
 @kernel
 def _extrapolated(family, mean, step):
-    """φ″ from four steps, and how far apart the last two values were that it comes from."""
+    """φ″ from four steps, and the difference of the last two values it is derived from."""
     quotient0, quotient1 = _quotient(family, mean, step), _quotient(family, mean, step / 2.0)
     quotient2, quotient3 = _quotient(family, mean, step / 4.0), _quotient(family, mean, step / 8.0)
     # Without the term in h²,
@@ -64,7 +64,7 @@ def _extrapolated(family, mean, step):
 
 @kernel
 def _quotient(family, mean, step):
-    """φ″ but for terms of the step's square; divided twice, as the square may underflow."""
+    """φ″ up to an error of step²; divided twice, because the square may underflow."""
     there = divergence(family, mean + step, mean, step)
     back = divergence(family, mean - step, mean, -step)
     return (there / step + back / step) / step

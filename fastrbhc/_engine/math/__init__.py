@@ -1,1 +1,1 @@
-"""Numbers, matrices and orders, with nothing of clusters in it."""
+"""Arithmetic, factorisations and sorting, independent of clusters."""

@@ -1,16 +1,16 @@
-"""Row by row Cholesky factors of scatter matrices, in floats or in double-double.
+"""Row-by-row Cholesky factors of scatter matrices, in floats or in double-double.
 
-The matrix is S_i + S_j + ridge·I (or S_i + ridge·I for j = −1), S being the scatter of a cluster:
-rows of the lower triangle in clusters.scatter, leading digits first, then as many further digits.
+The matrix is S_i + S_j + ridge·I (or S_i + ridge·I for j = −1), with S the scatter of a cluster.
+clusters.scatter has the rows of the lower triangle: the leading digits, then the further digits.
 
-A cluster of few rows is flat in some directions, and there only the ridge is left after all that
-was large has cancelled. In floats the result has lost a digit for each factor of ten in between;
-the callers watch that factor and repeat the work in double-double where it is too large. Scatter
-has to be kept in double-double for that, and only that: the differences of means may be floats,
-since their own rounding tilts a flat cluster by 2⁻⁵³, which enters with its square.
+A cluster of few rows is flat in some directions, where all large terms cancel and only the ridge
+remains. In floats the result loses one digit per factor of ten between the two; the callers check
+that factor, and repeat the work in double-double if it is too large. Only scatter has to be kept in
+double-double for this. The differences of means may be floats: their rounding tilts a flat cluster
+by 2⁻⁵³, which enters squared.
 
-A factor of d columns stands in an array of 2d rows: in the columns after the first d there is room
-for a solution, and there are the pivots and the reciprocals of their roots.
+A factor of d columns is stored in an array of 2d rows. The columns after the first d have room for
+a solution, the pivots and the reciprocals of their roots.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import math
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.math.double_double import add, multiply, two_product, two_sum
 
-# Rows of a factor in floats that are computed together.
+# Rows of a factor in floats that are computed at a time.
 PANEL = 4
 
-# A pivot below this share of its diagonal entry has lost four digits: look again, precisely.
+# A pivot below this share of its diagonal entry has lost four digits: repeat in double-double.
 CANCELLED = 1e-4
 
 
@@ -53,13 +53,13 @@ def add_scatter(scatter, i, j):
 
 @kernel
 def factor_rows(scatter, i, j, n_features, first, ridge, work):
-    """The next PANEL rows of the factor, from row ``first`` on; False if floats will not do.
+    """The next PANEL rows of the factor, from row ``first`` on; False if floats are too imprecise.
 
-    The rows go through the columns before them side by side, which hides that each sum has to
-    wait for the term before it: up to four times as fast as row by row.
+    The rows are computed in parallel, which hides the latency of each sum: up to four times as
+    fast as row by row.
     """
     last = min(first + PANEL, n_features)
-    panel = work[n_features:]  # where the further digits of double-doubles would stand
+    panel = work[n_features:]  # where the further digits of double-doubles would be
     row1, row2, row3 = min(first + 1, last - 1), min(first + 2, last - 1), last - 1
     start0, start1 = first * (first + 1) // 2, row1 * (row1 + 1) // 2
     start2, start3 = row2 * (row2 + 1) // 2, row3 * (row3 + 1) // 2
@@ -101,7 +101,7 @@ def factor_rows(scatter, i, j, n_features, first, ridge, work):
             if m < k:
                 work[k, m] = total * work[m, n_features + 2]
             else:
-                pivot = max(total, ridge)  # as it is but for rounding
+                pivot = max(total, ridge)  # holds but for rounding
                 work[k, k] = math.sqrt(pivot)
                 work[k, n_features + 1], work[k, n_features + 2] = pivot, 1.0 / work[k, k]
                 if pivot < CANCELLED * diagonal:
@@ -111,7 +111,7 @@ def factor_rows(scatter, i, j, n_features, first, ridge, work):
 
 @kernel
 def _sum(scatter, i, j, entry):
-    """An entry of the scatter of slot i, or of slots i and j together."""
+    """An entry of the scatter of slot i, or of the sum of slots i and j."""
     return scatter[i, entry] + scatter[j, entry] if j >= 0 else scatter[i, entry]
 
 

@@ -1,8 +1,8 @@
 """Arithmetic on unevaluated sums of two floats, about 32 decimal digits.
 
-The means of clusters are kept this way. Two large clusters may have means that agree in
-ten digits; their dissimilarity needs the *difference*, of which a single float would
-leave six. Every operation here gives the same bits when its operands are exchanged.
+The means of clusters are kept this way. The means of two large clusters may agree to ten digits;
+their dissimilarity depends on the *difference*, of which floats would leave six digits. Every
+operation gives the same bits when its operands are exchanged.
 
 References: Dekker (1971), Numer. Math. 18; Knuth, TAOCP vol. 2, 4.2.2.
 """
@@ -118,8 +118,8 @@ def weighted_mean(weight0, high0, low0, weight1, high1, low1):
     total, rest = add(part0, rest0, part1, rest1)
     # The total weight of two clusters may itself round (0.1 + 0.2); its error is passed on.
     weight, weight_error = two_sum(weight0, weight1)
-    # Multiplied by the reciprocal, which is the same for all columns: the quotient may be a unit
-    # or two off in its last place, and the remainder makes up for it.
+    # Multiplication by the reciprocal, which is the same for all columns: the quotient may be a
+    # unit or two off in its last place, and the remainder corrects this.
     reciprocal = 1.0 / weight
     high = total * reciprocal
     product, error = two_product(high, weight)

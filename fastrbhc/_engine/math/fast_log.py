@@ -1,4 +1,4 @@
-"""A logarithm for bounds, without a call, so that loops over it become vector instructions."""
+"""A logarithm for bounds, without a function call, so that loops over it are vectorised."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numba import types
 
 from fastrbhc._engine.jit import FUSED, compiled_as, instruction
 
-# What quick_log may be off by.
+# The largest error of quick_log.
 LOG_OFF = 2e-9
 
 
@@ -44,7 +44,7 @@ def _define_float(context: Any, bits: Any) -> Any:
 def _series_log(x: float) -> float:
     # x = 2ᵉ·m with m from ¾ to 3/2, and log m = 2 artanh z with z = (m − 1)/(m + 1), |z| ≤ 1/5.
     bits = bits_of(x) + np.uint64(0x0008000000000000)
-    # The exponent as the low digits of a float, which vectors can convert.
+    # The exponent as the low bits of a float, a conversion that vectorises.
     exponent = _float((bits >> np.uint64(52)) | np.uint64(0x4330000000000000)) - 4503599627371519.0
     m = _float(
         bits_of(x) - ((bits & np.uint64(0x7FF0000000000000)) - np.uint64(0x3FF0000000000000))

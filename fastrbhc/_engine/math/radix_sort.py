@@ -9,28 +9,28 @@ from numpy.typing import NDArray
 
 from fastrbhc._engine.jit import kernel
 
-# Bits of a digit: 2048 counters fit into the first cache.
+# Bits per digit: 2048 counters fit into the L1 cache.
 _DIGIT = 11
 
-# Fewer are sorted by NumPy, in less time than a pass over the counters.
+# Fewer numbers are sorted by NumPy, in less time than a pass over the counters.
 _FEW = 2_000
 
 # The leading digits, which nearly always suffice, begin at this bit.
 _LEADING = 64 - 3 * _DIGIT
 
-# So many that agree in the leading digits, but not in all, are too many for sorting by insertion.
+# More numbers that agree in the leading digits, but not in all, are too many for insertion sort.
 _LONG_RUN = 64
 
 
 def stable_order(keys: NDArray[Any]) -> NDArray[np.int64]:
-    """What a stable argsort of unsigned integers, or of floats from 0 on, gives.
+    """A stable argsort of unsigned integers, or of floats that are not negative.
 
-    By the leading digits first, and those that agree in them by insertion; only where very many
-    nearly agree by all digits, from the last on. A million takes half the time of NumPy's.
+    The numbers are sorted by their leading digits, then by insertion where these agree; if very
+    many nearly agree, by all digits, the last digit first. A million takes half of NumPy's time.
     """
     if keys.size < _FEW or keys.size >= 2**31:
         return np.argsort(keys, kind="stable")
-    # Adding 0 makes a copy, and of −0.0 and 0.0 one and the same bits.
+    # Adding 0 makes a copy, in which −0.0 and 0.0 have the same bits.
     bits = (keys + keys.dtype.type(0)).view(np.uint64)
     values, order = _by_digits(bits, _LEADING)
     if not _sort_runs(values, order):
@@ -41,7 +41,7 @@ def stable_order(keys: NDArray[Any]) -> NDArray[np.int64]:
 def _by_digits(
     bits: NDArray[np.uint64], lowest: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
-    """The numbers sorted by their digits from the lowest bit on, and where they were."""
+    """The numbers sorted by their digits from the lowest bit on, and their positions."""
     values, order = bits, np.arange(bits.size, dtype=np.int32)
     spares = [np.empty_like(values) for _ in range(2)]
     spare_order, starts = np.empty_like(order), np.empty((1 << _DIGIT) + 1, np.int64)
@@ -53,7 +53,7 @@ def _by_digits(
 
 @kernel
 def _sort_runs(values, order):
-    """Sort by insertion what agrees in the leading digits; False if that would take long."""
+    """Insertion sort where the leading digits agree; False if that would take long."""
     shift = np.uint64(_LEADING)
     first = 0
     for i in range(1, values.size):
@@ -71,7 +71,7 @@ def _sort_runs(values, order):
 
 @kernel
 def _by_digit(values, order, shift, sorted_values, sorted_order, starts):
-    """One pass: the values by one digit, those with the same digit as they came."""
+    """One pass: a stable sort of the values by one digit."""
     mask = np.uint64((1 << _DIGIT) - 1)
     for digit in range(starts.size):
         starts[digit] = 0

@@ -1,4 +1,4 @@
-"""The backends by name, and what sets them apart."""
+"""The backends by name, and their properties."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Backend(NamedTuple):
     """How to make an index, and its properties."""
 
     make_index: Callable[[Clusters, tuple[int, ...], Threads, bool], Any]
-    scans: bool  # whether it looks at all clusters, and so at their mirror
+    scans: bool  # whether it scans all clusters, and so uses their mirror
 
 
 BACKENDS = {"brute": Backend(brute, scans=True), "kd_tree": Backend(kd_tree, scans=False)}

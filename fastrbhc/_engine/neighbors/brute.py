@@ -1,7 +1,7 @@
-"""Looking at every cluster, block by block, bounds before exact values.
+"""Scans of all clusters, block by block, with bounds before exact values.
 
-In the greedy algorithm unions go to new slots after all others: the older clusters are those in the
-slots before, and of each two clusters only the younger one looks at the other.
+In the greedy algorithm unions go to new slots after all others: the older clusters are in the slots
+before, and each pair is examined only by its younger cluster.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ from fastrbhc._engine.threads import Threads
 class Brute:
     """Every query scans all slots; there is nothing to store."""
 
-    # Copying the clusters is little beside a round of queries. Time with a half and with three
-    # quarters over that with 0.9: 1.18 and 1.06 (20,000 × 10), 1.22 and 1.10 (20,000 × 50).
+    # Copying the clusters costs little compared with a round of queries. Time with a half and with
+    # three quarters, as a ratio to the time with 0.9: 1.18 and 1.06 (20,000 × 10), 1.22 and 1.10
+    # (20,000 × 50).
     rebuild_below: float = 0.9
     unions_in_new_slots: bool = True
     n_parts: int = 0
@@ -50,7 +51,7 @@ class Brute:
         return best, slot
 
     def find(index, geometry, clusters, queries, first, last, scratch):
-        # A group of queries goes through the blocks together, so that a block comes from memory
+        # A group of queries scans the blocks together, so that each block is loaded from memory
         # once for all of them.
         values, slots, older = queries.values, queries.neighbors, queries.older
         size, group, pairs = clusters.n_slots, scratch.group, scratch.pairs
@@ -101,7 +102,7 @@ def brute(
 
 @kernel
 def _take_group(queue, first, last, group):
-    """Copy some of the queue, the last slots first: they have the most blocks to look at."""
+    """Copy a range of the queue, the last slots first: they have the most blocks to scan."""
     for q in range(last - first):
         slot, place = np.int64(queue[first + q]), q
         while place > 0 and group[place - 1] < slot:
@@ -128,7 +129,7 @@ def _begin(geometry, clusters, i, hint, size, cutoff, scratch):
 
 @kernel
 def _closer(geometry, clusters, i, j, best, slot, scratch):
-    """The better of the best so far and slot j."""
+    """The nearer of the best cluster so far and slot j."""
     value = dissimilarity(geometry, clusters, i, j, best, scratch)
     rank = clusters.ranks[slot] if slot >= 0 else -1
     if comes_before(value, clusters.ranks[j], best, rank):
@@ -138,7 +139,7 @@ def _closer(geometry, clusters, i, j, best, slot, scratch):
 
 @kernel
 def _nearest_in(geometry, clusters, i, start, stop, best, slot, scratch):
-    """The better of the best so far and the slots start…stop−1."""
+    """The nearest of the best cluster so far and the slots start…stop−1."""
     count = candidate_slots(geometry, clusters, i, start, stop, best, scratch)
     for c in range(count):
         j = scratch.slots[c]

@@ -1,16 +1,16 @@
-"""What the agglomerators ask of a neighbour backend.
+"""The contract of a neighbour backend with the agglomerators.
 
-A backend is a record with these methods. Clusters are named by their slot; ties are decided by
-`ordering`. All backends lead to the same tree, to the bit.
+A backend is a record with these methods. Clusters are identified by their slots; `ordering` breaks
+ties. All backends give the same tree, to the bit.
 
-Greedy needs of each two clusters that one *watches* the other: that its link, the nearest cluster
-it knows of, is at most as far as the other one, or was when that one was alive. If every union
-looks at all others when it is made, the younger of the two does that, and no one has to be told.
-When a cluster is looked up again, those older than itself will do. Scanning makes use of that, by
-keeping the clusters in the order of their making.
+The greedy algorithm requires that every pair of clusters is covered by the link of one of them: the
+link must not come later than the pair. If the neighbour of every union is looked up among all other
+clusters when the union is made, the younger cluster of each pair covers it. When a cluster is
+looked up again, only older clusters have to be considered. Scans make use of this by keeping the
+clusters in order of creation.
 
-Methods that run inside kernels are declared below; those that know nothing of the geometry are
-compiled once for all families. Plain Python are
+Methods that run inside kernels are declared below; those without a geometry are compiled once for
+all families. The methods in plain Python are
 
 ``rebuild(clusters, threads)``
     Called when many slots are free: moves the clusters to the first slots, in an order that suits
@@ -19,11 +19,11 @@ compiled once for all families. Plain Python are
 and the properties
 
 ``rebuild_below``
-    The share of slots in use below which that is worth its while.
+    The share of slots in use below which a rebuild pays.
 ``unions_in_new_slots``
     Whether greedy is to put unions into new slots after all others.
 ``n_parts``
-    How many parts there are to refit.
+    The number of parts to refit.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from fastrbhc._engine.jit import contract, contract_with_default, inlined_kernel
 from fastrbhc._engine.records import Job, record
 from fastrbhc._engine.threads import Threads
 
-# What stands in the place of a neighbour that has yet to be looked up: nothing is known of it, or a
-# slot that is likely near, as −2 − that slot.
+# The entry for a neighbour that has yet to be looked up, if there is no hint. A hint, which is a
+# slot that is likely near, is stored as −2 − slot.
 UNKNOWN = -1
 
 
 @inlined_kernel
 def as_hint(slot):
-    """What stands for a neighbour to be looked up, a slot being likely near; −1 for no slot."""
+    """The entry for a neighbour to be looked up, given a slot that is likely near, or −1."""
     return -2 - slot
 
 
@@ -57,18 +57,18 @@ def hint_of(entry):
 
 @record
 class Queries:
-    """Clusters whose nearest neighbours are wanted, and what was found."""
+    """Clusters whose nearest neighbours are to be looked up, and the results."""
 
     queue: NDArray[Any]  # slots
     values: NDArray[np.float64]  # by slot: d to the nearest cluster, where there is one
     neighbors: NDArray[Any]  # by slot: a hint before, the nearest cluster or −1 after
-    cutoff: float  # only what is nearer than this counts
-    older: bool  # whether clusters younger than the one that asks may be left out
+    cutoff: float  # only clusters nearer than this count
+    older: bool  # whether clusters younger than the query may be left out
 
 
 @record
 class Search:
-    """Everything that a look-up of neighbours depends on."""
+    """The task of `look_up`."""
 
     index: Any
     geometry: Any
@@ -78,16 +78,16 @@ class Search:
 
 @record
 class Fitting:
-    """What depends on where clusters are, but not on the geometry; see `fit`."""
+    """The task of `fit`, which does not depend on the geometry."""
 
     index: Any
     clusters: Clusters
-    pairs: bool  # whether pairs of slots are told of, or parts of the index
+    pairs: bool  # whether a range is a pair of slots, or parts of the index
 
 
 @contract
 def nearest(index, geometry, clusters, i, hint, cutoff, scratch):
-    """(d, slot) of the cluster nearest to slot i, of those with d < cutoff; slot −1 if none.
+    """(d, slot) of the cluster nearest to slot i with d < cutoff; slot −1 if there is none.
 
     ``hint`` is a slot that is likely near, or −1.
     """
@@ -102,47 +102,47 @@ def find(index, geometry, clusters, queries, first, last, scratch):
 def possible_violations(index, geometry, clusters, a, b, height, part, parts, scratch):
     """Write to scratch.hits every slot x that may violate reducibility when a and b are merged.
 
-    That is one whose ``violation_bounds`` are not above the height. Returns how many there are.
-    Only one of so many parts of the index is looked at, so that threads can share them; how many
-    parts there are is a power of 2.
+    That is every x whose ``violation_bounds`` are not above the height. Returns their number. Only
+    one part of the index is searched, so that threads can share the parts; the number of parts is a
+    power of 2.
     """
 
 
 @contract_with_default
 def merged(index, clusters, i, j):
-    """Take note that slot j has been merged into slot i."""
+    """Update the index after slot j has been merged into slot i."""
 
 
 @contract_with_default
 def touch(index, i, j):
-    """Take note later, when the parts are refitted. Pairs may be touched on several threads."""
+    """Mark a merge for the next refitting. Several threads may mark merges at once."""
 
 
 @contract_with_default
 def refit_part(index, clusters, part):
-    """Take note of the merges in one part. Parts may be refitted on several threads."""
+    """Update one part after the marked merges. Several threads may refit parts at once."""
 
 
 @contract_with_default
 def refit_rest(index, clusters):
-    """Take note of what all parts have in common, after they have been refitted."""
+    """Update the rest of the index, above all parts, after they have been refitted."""
 
 
-# The jobs that a backend can do, as kernels and Python threads share them.
+# The jobs of a backend, for kernels and for Python threads.
 
 
 @kernel
 def look_up(search, first, last, scratch):
-    """Look up some of the queries."""
+    """Look up a range of the queries."""
     find(search.index, search.geometry, search.clusters, search.queries, first, last, scratch)
 
 
 @kernel
 def fit(fitting, first, last, scratch):
-    """Take note of merges: that of slot ``last`` into slot ``first``, or those in some parts.
+    """Update the index for the merge of slot ``last`` into slot ``first``, or in some parts.
 
-    One kernel for both, as most of it is the same. What all parts have in common comes after them,
-    as the part number n_parts.
+    One kernel for both, because most of their code is the same. The rest of the index, above all
+    parts, is updated as part number n_parts.
     """
     index, clusters = fitting.index, fitting.clusters
     if fitting.pairs:
@@ -158,8 +158,8 @@ def fit(fitting, first, last, scratch):
 class Refitting:
     """The jobs that keep an index up to date."""
 
-    parts: Job  # some of the parts, and after them part n_parts
-    merge: Job  # of one pair, given as its slots
+    parts: Job  # for a range of the parts, and then for part n_parts
+    merge: Job  # for one pair, given as its slots
     n_parts: int
 
 
@@ -173,7 +173,7 @@ def refitting(index: Any, clusters: Clusters, scratch: Any) -> Refitting:
 
 
 def refit(jobs: Refitting, n_slots: int, threads: Threads) -> None:
-    """All parts and the rest, for as many slots as a kernel should not do in one go."""
+    """Refit all parts and the rest on Python threads, for more slots than one call should take."""
     if jobs.n_parts:
         threads.run(jobs.parts, jobs.n_parts, 1e-8 * n_slots / jobs.n_parts)
         jobs.parts(jobs.n_parts, jobs.n_parts + 1, threads.scratches[0])

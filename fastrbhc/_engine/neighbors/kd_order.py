@@ -12,26 +12,26 @@ from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.records import record, replaced
 from fastrbhc._engine.threads import Threads
 
-# Slots that one call sorts at most, so that Ctrl-C is answered in the meantime.
+# The most slots that one call sorts, so that Ctrl-C acts promptly.
 _PART = 1 << 18
 
 
 @record
 class Parts:
-    """Slots that are being put into order, with copies of their means, and the nodes reached."""
+    """Slots that are being ordered, with copies of their means, and the nodes so far."""
 
     means: NDArray[np.float64]  # (d, n) of the clusters
     rows: NDArray[np.float64]  # (…, d), in the order so far
     slots: NDArray[np.int64]  # (…,)
     starts: NDArray[np.int64]  # the first row of each node
     stops: NDArray[np.int64]  # the first row after it
-    size: int  # how many places each node has
+    size: int  # number of places per node
 
 
 def tree_order(
     clusters: Clusters, slots: NDArray[np.int64], capacity: int, threads: Threads
 ) -> NDArray[np.int64]:
-    """The given slots in the order of a balanced kd-tree with that many places.
+    """The given slots in the order of a balanced kd-tree with the given number of places.
 
     The left half of every node is full, so that a node's slots are known from its number.
     """
@@ -60,7 +60,7 @@ def _copy_means(parts, first, last, scratch):
 
 @kernel
 def _split_parts(parts, first, last, scratch):
-    """Split some of the nodes in two."""
+    """Split a range of the nodes in two."""
     for part in range(first, last):
         start, stop = parts.starts[part], parts.stops[part]
         _split(parts.rows, parts.slots, start, stop, start + parts.size // 2, scratch.bounds)
@@ -68,7 +68,7 @@ def _split_parts(parts, first, last, scratch):
 
 @kernel
 def _arrange_parts(parts, first, last, scratch):
-    """Split some of the nodes down to the leaves."""
+    """Split a range of the nodes down to the leaves."""
     waiting = scratch.nodes  # first and last row, and places, of nodes to be split
     for part in range(first, last):
         waiting[0], waiting[1], waiting[2] = parts.starts[part], parts.stops[part], parts.size
@@ -88,7 +88,7 @@ def _arrange_parts(parts, first, last, scratch):
 
 @kernel
 def _split(rows, slots, first, last, middle, sample):
-    """Bring the rows that are smaller in the widest column before the middle."""
+    """Move the rows with the smaller values in the widest column before the middle."""
     if middle >= last:
         return
     widest, column = 0.0, -1
@@ -130,10 +130,10 @@ def _select(rows, slots, left, right, target, column, sample):
 
 @kernel
 def _pivot(rows, left, right, target, column, sample):
-    """A value near the one that belongs at target; for long ranges from a sample.
+    """A value close to the one that belongs at the target; for long ranges from a sample.
 
-    The sample is read where the target is expected in it, so that two passes of falling length
-    mostly suffice, where the median of three values takes four.
+    It is the quantile of the sample at which the target is expected, so that two passes of
+    decreasing length mostly suffice, where the median of three values takes four.
     """
     count = right - left + 1
     if count < 200:
@@ -148,6 +148,6 @@ def _pivot(rows, left, right, target, column, sample):
             place -= 1
         sample[place] = value
     expected = (target - left) * (size - 1) / (count - 1)
-    # A little past the middle of the range, so that the shorter part holds the target.
+    # Slightly past the target, towards the middle, so that the shorter part contains the target.
     expected += 1.5 if expected < size / 2 else -1.5
     return sample[min(max(int(expected), 0), size - 1)]

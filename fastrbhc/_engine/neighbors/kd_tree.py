@@ -1,13 +1,13 @@
-"""A kd-tree over the slots that follows the clusters as they merge.
+"""A kd-tree over the slots, kept up to date as clusters merge.
 
 The tree is implicit. Slots are kept in tree order, a run of eight is a leaf, and node k has the
-children 2k and 2k + 1; the leaves are the nodes from ``n_leaves`` on, a power of 2, and those past
+children 2k and 2k + 1; the leaves are the nodes from ``n_leaves`` on, a power of 2, and leaves past
 the last slot are empty. A node stores the box of its means, its smallest weight and the range of
-its features, which is what the lower bound of a geometry asks for. When two clusters merge, the
-boxes above their slots are fitted again; when many slots are free, the order is made anew.
+its features, from which a geometry computes lower bounds. When two clusters merge, the boxes above
+their slots are refitted; when many slots are free, the tree order is rebuilt.
 
-All slots watch all others, and a query starts in its own leaf and climbs: at every ancestor it
-looks into the other child, if the bound of that child's box admits anything nearer.
+A query considers all other clusters, old and young. It starts in its own leaf and climbs: at every
+ancestor it descends into the other child, if the bound of that child's box allows a nearer cluster.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from fastrbhc._engine.records import record
 from fastrbhc._engine.simd import LANES, lowest_set_bit
 from fastrbhc._engine.threads import Threads
 
-# Boxes are fitted to the leading digits of means; the digits after them reach half a unit in the
-# last place further, and so do those of the query.
+# Boxes are fitted to the leading digits of means. The further digits add up to half a unit in the
+# last place, in the box and in the query.
 _WIDENED = 2.0**-50
 
-# Subtrees that threads share among them.
+# Number of subtrees that threads share.
 _SUBTREES = 64
 
 
@@ -45,8 +45,8 @@ class KDTree:
 
     boxes: NDArray[np.float64]  # (nodes/8, 2d + 1 + …, 8), see the contract of ``box_bounds``
     features: NDArray[np.int64]  # columns of ``cached`` whose range the boxes hold
-    heaviest: NDArray[np.float64]  # (nodes,): the largest weight, for audits; or none
-    touched: NDArray[np.bool_]  # (nodes,): boxes to be fitted again
+    heaviest: NDArray[np.float64]  # (nodes,): the largest weight, for audits; or empty
+    touched: NDArray[np.bool_]  # (nodes,): boxes to be refitted
     n_leaves: int
     # Three quarters cost 0.67 s of sorting instead of 0.37 s, 1,000,000 × 2.
     rebuild_below: float = 0.5
@@ -164,8 +164,8 @@ def kd_tree(
 ) -> KDTree:
     """The backend over the clusters, which are put into tree order.
 
-    Boxes hold the range of the features too, which are columns of ``cached``. If audited, the
-    largest weights are kept as well, for which ``possible_violations`` asks.
+    Boxes also store the range of the features, which are columns of ``cached``. If audited, the
+    largest weights are stored as well, for ``possible_violations``.
     """
     n_features, nodes = clusters.means.shape[0], 2 * _leaves_for(clusters.n_slots)
     groups, n_numbers = -(-nodes // LANES), 2 * n_features + 1 + 2 * len(box_features)
@@ -193,7 +193,7 @@ def _n_subtrees(index):
 
 @kernel
 def _fit_leaf(index, clusters, leaf):
-    """Fit the box of a leaf to its slots; whether it changed."""
+    """Fit the box of a leaf to its slots; returns whether it changed."""
     boxes, n_features = index.boxes, clusters.means.shape[0]
     node, start = index.n_leaves + leaf, leaf * LEAF_SIZE
     group, lane = node // LANES, node % LANES
@@ -239,7 +239,7 @@ def _fit_leaf(index, clusters, leaf):
 
 @kernel
 def _fit_node(index, clusters, node):
-    """Fit the box of a node to those of its children; whether it changed."""
+    """Fit the box of a node to the boxes of its children; returns whether it changed."""
     boxes = index.boxes
     left, right, weight = 2 * node, 2 * node + 1, 2 * clusters.means.shape[0]
     changed = False
@@ -272,7 +272,7 @@ def _fit_interval(boxes, node, k):
 
 @kernel
 def _fit_above(index, clusters, leaf):
-    """Fit the boxes of a leaf and of its ancestors, up to the first that stays as it is."""
+    """Fit the boxes of a leaf and its ancestors, up to the first that does not change."""
     changed = _fit_leaf(index, clusters, leaf)
     node = (index.n_leaves + leaf) // 2
     while changed and node >= 1:
@@ -282,7 +282,7 @@ def _fit_above(index, clusters, leaf):
 
 @kernel
 def _fit_touched(index, clusters, part):
-    """Fit what has been touched in one subtree: that of the node n_subtrees + part."""
+    """Fit the touched boxes of one subtree, whose root is the node n_subtrees + part."""
     n_parts, n_leaves, touched = _n_subtrees(index), index.n_leaves, index.touched
     start, stop = part * n_leaves // n_parts, (part + 1) * n_leaves // n_parts
     for leaf in range(start, stop):
@@ -302,7 +302,7 @@ def _fit_touched(index, clusters, part):
 
 @kernel
 def _empty(index, clusters, node):
-    """The box of a leaf beyond the last slot."""
+    """Empty the box of a leaf beyond the last slot."""
     boxes, group, lane = index.boxes, node // LANES, node % LANES
     weight = 2 * clusters.means.shape[0]
     for k in range(0, weight, 2):
@@ -316,7 +316,7 @@ def _empty(index, clusters, node):
 
 @inlined_kernel
 def _beside(node):
-    """Which of the eight nodes of its group are beside a node, at the same level, as bits."""
-    # Of the first eight nodes 1, 2 to 3 and 4 to 7 are levels of their own.
+    """Bit mask of the nodes in the group of a node, at its level, other than the node itself."""
+    # In the first group, the nodes 1, 2 to 3 and 4 to 7 are separate levels.
     level = 0b11111111 if node >= LANES else 0b11110000 if node >= 4 else 0b1100
     return level & ~(1 << node % LANES)

@@ -1,10 +1,10 @@
-"""The rule for ties: which of two equally near clusters, or pairs of clusters, comes first.
+"""The tie rule: which of two equally near clusters, or pairs of clusters, comes first.
 
-Every cluster has a *rank*. That of a point is its place in an order that depends on values alone,
-see `observations`; that of a union is the larger one of its parts. Of two neighbours at the same
-dissimilarity the one of smaller rank is nearer; of two pairs the one whose smaller rank is smaller
-comes first, then the one whose larger rank is. No two pairs of clusters alive have the same ranks,
-so the order is total: the next merge is never in doubt.
+Every cluster has a *rank*. The rank of a point is its position in an order that depends only on
+values, see `observations`; the rank of a union is the larger rank of its parts. Of two neighbours
+at the same dissimilarity, the one of smaller rank is nearer. Pairs are ordered by their smaller
+rank, then by their larger rank. No two pairs of active clusters have the same ranks, so the order
+is total and the next merge is unique.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Which algorithm and which backend, and how long they will take."""
+"""The choice of the algorithm and the backend, and an estimate of the time."""

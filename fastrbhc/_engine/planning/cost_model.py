@@ -1,4 +1,4 @@
-"""How long a tree will take, from trees of some of the points."""
+"""An estimate of the time for a tree, from timing runs on subsamples."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from fastrbhc._engine.geometry.contract import storage
 from fastrbhc._engine.planning.execution import agglomerate, planned_clusters
 from fastrbhc._engine.planning.plan import Plan
 
-# Above so many pairs times columns, trees of some of the points are built first, to see how
-# long all of them will take.
+# Above this many pairs times columns, timing runs on subsamples come first.
 _WORTH_A_PILOT = 5_000_000_000
 _PILOT, _PILOT_SECONDS, _LONG_PILOT_SECONDS = 500, 0.01, 0.3
 _LONG_SECONDS = 600.0
 
 
 def warn_if_long(chosen: Plan, geometry: Any, points: Observations, stacklevel: int) -> None:
-    """Warn if timing runs on some of the points predict more than ten minutes."""
+    """Warn if timing runs on subsamples predict more than ten minutes."""
     n, n_features = points.means.shape
     estimate = estimated_seconds(chosen, geometry, points)
     if estimate > _LONG_SECONDS:
@@ -34,18 +33,18 @@ def warn_if_long(chosen: Plan, geometry: Any, points: Observations, stacklevel: 
         warnings.warn(
             f"linkage of {n:,} distinct rows with {n_features} columns may take about "
             f"{estimate / 60:,.0f} minutes and {megabytes:,.0f} MB. {remedies}; progress=True "
-            "shows how far it is",
+            "shows a progress bar",
             UserWarning,
             stacklevel=stacklevel,
         )
 
 
 def estimated_seconds(chosen: Plan, geometry: Any, points: Observations) -> float:
-    """About how long all points will take, from trees of some of them; 0 for small jobs.
+    """Estimated time for all points, from trees of subsamples; 0 for small jobs.
 
-    By scanning it grows as n². By the kd-tree that is measured too: little more than n where the
-    data let it. Queries alone would not tell, as full covariances cost nothing while all clusters
-    are points.
+    With scans the time grows as n². With the kd-tree the growth is measured too: little more than n
+    for favourable data. Timing only queries would not do, because full covariances cost nothing
+    while all clusters are single points.
     """
     n, n_features = points.means.shape
     if n**2 * n_features <= _WORTH_A_PILOT:
@@ -53,19 +52,19 @@ def estimated_seconds(chosen: Plan, geometry: Any, points: Observations) -> floa
 
     def seconds(size: int) -> float:
         once = attempt(size)
-        # Another size may take another way, which has to be compiled first: look again.
+        # Another size may need kernels that are compiled first: measure again.
         return once if once < _LONG_PILOT_SECONDS else min(once, attempt(size))
 
     def attempt(size: int) -> float:
         start = time.perf_counter()
-        # Points come in no order, so the first of them are a sample. λ grows with the sample's
-        # gaps, so none is set: an upper bound.
+        # Points are in hash order, so the first of them are a random sample. A suitable λ would
+        # depend on the size of the sample; without one the time is an upper bound.
         sample = planned_clusters(chosen, geometry, take(points, np.arange(size)))
         agglomerate(chosen, geometry, sample, np.inf, lambda *_: None)
         return time.perf_counter() - start
 
-    attempt(min(20, n))  # compiles, perhaps
-    # Few rows are scanned in less time than it takes to begin, which would look like a growth of n.
+    attempt(min(20, n))  # compiles, if necessary
+    # Scans of few rows take less time than their overhead, which would look like linear growth.
     least_growth = 2.0 if chosen.scans else 1.0
     size = min(_PILOT, n)
     now = seconds(size)
@@ -74,7 +73,7 @@ def estimated_seconds(chosen: Plan, geometry: Any, points: Observations) -> floa
         size, before, now = 4 * size, now, seconds(4 * size)
         growth = min(max(math.log(now / before, 4.0), least_growth), 2.0)
         estimate = now * (n / size) ** growth
-        # Short pilots are rough, and believed only if they are far from the limit.
+        # Short pilots are inaccurate, and suffice only if the estimate is far below the limit.
         far = now > _PILOT_SECONDS and estimate < 0.1 * _LONG_SECONDS
         if far or now > _LONG_PILOT_SECONDS:
             break

@@ -1,4 +1,4 @@
-"""From points to merges, as planned."""
+"""From points to merges, according to a plan."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ ALGORITHMS = {"greedy": greedy, "levels": levels, "nn_chain": nn_chain}
 def planned_clusters(
     plan: Plan, geometry: Any, points: Observations, audited: bool = False
 ) -> Clusters:
-    """One cluster per point, with what the backend needs of it."""
-    # The kd-tree looks at few enough clusters for exact values.
+    """One cluster per point, with the statistics that the backend needs."""
+    # The kd-tree evaluates so few clusters that it needs no mirror.
     return clusters_of_points(
         geometry, points, padded=True, mirrored=plan.scans, by_cluster=not audited
     )
@@ -43,7 +43,7 @@ def planned_space(
 
 
 def planned_threads(plan: Plan, geometry: Any, clusters: Clusters, most_hits: int = 0) -> Threads:
-    """As many threads as planned, each with scratch memory."""
+    """The planned number of threads, each with scratch memory."""
     n_features = clusters.means.shape[0]
     return Threads([new_scratch(geometry, n_features, most_hits) for _ in range(plan.n_threads)])
 
@@ -55,7 +55,7 @@ def agglomerate(
     threshold: float,
     report: Callable[[str, int], None],
 ) -> Merges:
-    """The merges of the clusters, which are used up."""
+    """The merges of the clusters, which are overwritten."""
     with planned_threads(plan, geometry, clusters) as threads:
         space = planned_space(plan, geometry, clusters, threads)
         return ALGORITHMS[plan.algorithm](space, threshold, threads, report)

@@ -1,7 +1,7 @@
 """Which algorithm, which backend and how many threads.
 
 The choice depends on the number of points, the number of columns and the properties of the family,
-never on the values, so that the same shape always takes the same way.
+never on the values, so that data of the same shape always have the same plan.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from fastrbhc._engine.agglomeration.direct import MOST_POINTS
 from fastrbhc._engine.geometry.contract import FEW_COLUMNS
 from fastrbhc._engine.neighbors.backends import BACKENDS
 
-# Kernels that know the family and the number of columns are compiled anew for each number: worth
-# it from here on.
-_WORTH_COMPILING = 5_000
+# Kernels that know the number of columns are compiled for each number, which pays from this many
+# points on.
+WORTH_COMPILING = 5_000
 
-# Below this much work, in pairs times columns, a second thread costs more than it brings.
+# Below this much work, in pairs times columns, a second thread costs more than it gains.
 _WORTH_A_THREAD = 20_000_000
-# By levels on the kd-tree so many points: 20,000 × 2 took 30 ms on one thread and 22 ms on two.
+# The same for levels on the kd-tree, in points: 20,000 × 2 took 30 ms on one thread, 22 ms on two.
 _WORTH_A_THREAD_BY_LEVELS = 5_000
 
 
@@ -28,18 +28,18 @@ class Plan(NamedTuple):
     algorithm: str
     neighbors: str
     n_threads: int
-    columns: tuple[int, ...]  # one entry per column, if kernels are to know their number; or none
+    columns: tuple[int, ...]  # one entry per column, if kernels are to know their number; or empty
 
     @property
     def scans(self) -> bool:
-        """Whether look-ups go through all clusters."""
+        """Whether look-ups scan all clusters."""
         return BACKENDS[self.neighbors].scans
 
 
 def plan(
     reducible: bool, n: int, n_features: int, algorithm: str, neighbors: str, n_threads: int
 ) -> Plan:
-    """Decide what was left to "auto"."""
+    """Resolve the options that are "auto"."""
     if algorithm == neighbors == "auto" and n <= MOST_POINTS and n_features <= FEW_COLUMNS:
         return Plan("direct", "kd_tree", 1, ())
     if algorithm == "auto":
@@ -51,5 +51,5 @@ def plan(
     quick = on_a_tree and algorithm == "levels" and n < _WORTH_A_THREAD_BY_LEVELS
     if quick or n**2 * n_features < _WORTH_A_THREAD:
         n_threads = 1
-    known = on_a_tree and n >= _WORTH_COMPILING and n_features <= FEW_COLUMNS
+    known = on_a_tree and n >= WORTH_COMPILING and n_features <= FEW_COLUMNS
     return Plan(algorithm, neighbors, n_threads, tuple(range(n_features)) if known else ())

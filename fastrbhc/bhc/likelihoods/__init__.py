@@ -1,1 +1,1 @@
-"""Marginal likelihoods that models have in common."""
+"""Marginal likelihoods shared by the models."""

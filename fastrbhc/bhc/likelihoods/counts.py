@@ -21,8 +21,7 @@ from fastrbhc._engine.neighbors.ordering import rank_of_union
 from fastrbhc._engine.records import record, replaced
 from fastrbhc.bhc.likelihoods.rising import log_rising, log_rising_table
 
-# Numbers in the tables at most. Where totals go further the tables end early, and what is beyond
-# their end is computed, at twenty times the cost.
+# The most entries of the tables. Larger totals are computed instead, at twenty times the cost.
 _LARGEST_TABLES, _SHORT_TABLES = 1 << 21, 1 << 14
 
 # Covers the rounding of a bound and of the value it bounds, as a share of their terms.
@@ -40,19 +39,19 @@ class Counts:
     slopes: NDArray[np.float64]  # (n + 2,)
     pooled: bool  # whether there is a last term
     total_concentration: float  # A
-    complement: bool  # whether there is a second column for what is missing to 1
-    tabulated: bool  # whether the tables go as far as totals do
+    complement: bool  # whether there is a second column, for the complement to 1
+    tabulated: bool  # whether the tables cover all totals
 
     def observe(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.concatenate([X, 1.0 - X], axis=1) if self.complement else X
 
-    def taking(self, new: NDArray[np.float64]) -> Counts:
+    def for_new_rows(self, new: NDArray[np.float64]) -> Counts:
         if (np.floor(new) == new).all():
             return self
         return replaced(self, tables=np.empty((self.tables.shape[0], 0)), tabulated=False)
 
     def storage(self, n_columns: int) -> Storage:
-        # In single precision whole totals are exact as far as tables go, and half the memory.
+        # Integer totals within the tables are exact in single precision, which halves the memory.
         return Storage(cached=3, scan_features=3, mirrored=self.tabulated)
 
     def scratch_shapes(self, n_columns: int) -> ScratchShapes:
@@ -131,14 +130,14 @@ def _look_up_sums(likelihood, clusters, i, start, stop, sums):
 
 @kernel
 def _compute_sums(likelihood, clusters, i, start, stop, sums):
-    """The same, term by term where the tables end."""
+    """The same, term by term beyond the tables."""
     for s in range(stop - start):
         sums[s] = 0.0
     for k in range(clusters.means.shape[0]):
         own = clusters.means[k, i]
         for s in range(stop - start):
             total = own + clusters.means[k, start + s]
-            # In free slots totals are NaN, which is no place in a table.
+            # Totals of free slots are NaN, which is not an index.
             sums[s] += _log_rising_of(likelihood, k, total if total >= 0.0 else 0.0)
 
 
@@ -152,7 +151,7 @@ def _log_rising_of(likelihood, k, total):
 
 @kernel
 def _of_sizes(likelihood, size, total):
-    """What depends on the number of rows and the sum of all totals."""
+    """The terms that depend on the number of rows and the sum of all totals."""
     value = likelihood.by_size[size] - likelihood.slopes[size] * total
     if likelihood.pooled:
         value -= log_rising(likelihood.total_concentration, total)
@@ -168,18 +167,18 @@ def counts(
     pooled: bool = False,
     complement: bool = False,
 ) -> Counts:
-    """The likelihood for these rows, one a_k for each column that `observe` makes of them."""
+    """The likelihood for these rows, with one a_k per column of `observe`."""
     n = X.shape[0]
     different, table_of_column = np.unique(concentrations, return_inverse=True)
     largest, tabulated = 0, False
     if (np.floor(X) == X).all():
         totals = (float(n) if complement else float(X.sum(axis=0).max())) + 1.0
-        # Bounds are also computed of a slot and itself, and of slots that have become free.
+        # Bounds are also computed for a slot with itself, and for free slots.
         tabulated = 2.0 * totals * different.size <= _LARGEST_TABLES
         largest = int(2.0 * totals if tabulated else min(totals, _SHORT_TABLES / different.size))
     steps = np.arange(float(largest))
     return Counts(
-        # A copy: kernels are compiled anew for what cannot be written to.
+        # A copy: a read-only array would be another type, and compile the kernels again.
         concentrations=np.array(concentrations, np.float64),
         tables=np.array([log_rising_table(a, steps) for a in different]),
         table_of_column=table_of_column.astype(np.int64),

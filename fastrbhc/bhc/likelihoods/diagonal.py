@@ -25,10 +25,10 @@ _LARGE = 1e100
 # Columns whose factors are multiplied in scans; only one if a factor may exceed _LARGE_FACTOR.
 _TOGETHER, _LARGE_FACTOR = 8, 1e38
 
-# What a bound may be off by, as a share of its terms, and in a sum of squares.
+# The largest error of a bound, as a share of its terms, and of a sum of squares.
 _ROUNDING, _OFF = 1e-12, 1e-9
 
-# The first row of scan features with sums of squares; before it one of the potentials.
+# The first row of scan features with sums of squares; the one before belongs to the potentials.
 _SQUARES = 1
 
 
@@ -47,7 +47,7 @@ class Columns:
     def observe(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         return (X - self.centre) / self.units
 
-    def taking(self, new: NDArray[np.float64]) -> Columns:
+    def for_new_rows(self, new: NDArray[np.float64]) -> Columns:
         return self
 
     def storage(self, n_columns: int) -> Storage:
@@ -89,7 +89,7 @@ class Columns:
         largest = (clusters.weights.size + likelihood.strength) * likelihood.reach**2 * 4.0
         together = _TOGETHER if largest < _LARGE_FACTOR else 1
         for k in range(n_features):
-            # As if what is known of slot i were the prior: the union is its posterior.
+            # With the posterior of slot i as the prior, the union is its posterior.
             away = clusters.means[k, i] - likelihood.prior_mean[k]
             own = squares[k, i] + prior * (away * away)
             mean = likelihood.prior_mean[k] + weight / strength * away

@@ -1,4 +1,4 @@
-"""The likelihood of measurements with a covariance in full: determinants of scatter matrices.
+"""The likelihood of measurements with full covariance: determinants of scatter matrices.
 
 Rows are measured in units of the prior: z = L⁻¹(x − c), LLᵀ = Ψ, with c the middle of the data. A
 cluster has its number of rows n, the mean z̄ and the scatter S about it, and with m the prior mean
@@ -8,12 +8,13 @@ cluster has its number of rows n, the mean z̄ and the scatter S about it, and w
 C never shrinks as rows are added, since S + κn/(κ + n)(…)(…)ᵀ is the smallest of all
 Σ(z − μ)(z − μ)ᵀ + κ(μ − m)(μ − m)ᵀ. From that come two bounds for the union of i and j:
 
-- log det(I + C) is at least that of either part. So are the factors' pivots from any row on, taken
-  together, and a factorisation stops when those so far and the rest of a part will do;
-- without the scatter of j the matrix of the union is that of i and one more term: κ_i = κ + n_i,
-  μ_i the mean under the posterior of i, and R the inverse of its factor, so that
+- log det(I + C) is at least that of either part. So is the product of the factor's pivots from any
+  row on, and a factorisation stops as soon as its pivots so far and the remaining pivots of one
+  part reach the limit;
+- without the scatter of j, the matrix of the union is that of i plus one term. With κ_i = κ + n_i,
+  μ_i the posterior mean of i, and R the inverse of its factor,
   log det(I + C) ≥ log det(I + C_i) + log(1 + κ_i n_j/(κ_i + n_j)·‖R(z̄_j − μ_i)‖²).
-  Where j is one row, that is the value itself.
+  This is the exact value if j is a single row.
 """
 
 from __future__ import annotations
@@ -36,31 +37,31 @@ from fastrbhc._engine.math.cholesky import (
 from fastrbhc._engine.math.fast_log import LOG_OFF, quick_log
 from fastrbhc._engine.records import record
 
-# A pivot below this share of its diagonal entry has lost five digits: look again, precisely.
+# A pivot below this share of its diagonal entry has lost five digits: repeat in double-double.
 _CANCELLED = 1e-5
 
 # Pivots are multiplied up to here before their logarithm is taken.
 _LARGE = 1e100
 
-# What the squared length of R·δ may be off by where no pivot was as small as that, and what sums of
-# logarithms may be, as a share of their terms.
+# The largest relative errors of the squared length of R·δ, if no pivot was as small as that, and of
+# sums of logarithms, as a share of their terms.
 _OFF, _ROUNDING = 1e-6, 1e-12
 
-# Rows of R that a scan looks at: 3,000 × 49 MNIST digits took 4.3 s with 4 or 8, 3.5 to 4.0 s with
+# Rows of R that a scan uses: 3,000 × 49 MNIST digits took 4.3 s with 4 or 8, 3.5 to 4.0 s with
 # 16, 3.7 to 3.9 s with 24 (one thread of a busy machine).
 LEADING = 16
 
-# Cached of a slot: two numbers of the potentials, then the log determinants of the leading blocks.
+# Cached values of a slot: two of the potentials, then the log determinants of the leading blocks.
 _BLOCKS = 2
 
 
 @record
 class Scatter:
-    """The likelihood; moments are scatter in double-double, as the Gaussian family has them."""
+    """The likelihood; scatter is in double-double, as for the Gaussian family."""
 
     centre: NDArray[np.float64]  # (d,), c
     factor: NDArray[np.float64]  # (d, d), L
-    axes: NDArray[np.float64]  # (d, d), principal axes of the rows; (0, 0) if not wanted
+    axes: NDArray[np.float64]  # (d, d), principal axes of the rows; (0, 0) if not used
     prior_mean: NDArray[np.float64]  # (d,), m in units of the prior
     strength: float  # κ
     degrees: float  # ν
@@ -70,7 +71,7 @@ class Scatter:
     def observe(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         return in_units_of_prior(X, self.centre, self.factor, self.axes)
 
-    def taking(self, new: NDArray[np.float64]) -> Scatter:
+    def for_new_rows(self, new: NDArray[np.float64]) -> Scatter:
         return self
 
     def storage(self, n_columns: int) -> Storage:
@@ -131,9 +132,9 @@ class Scatter:
     def log_marginal(likelihood, clusters, i, j, floor, scratch):
         size = clusters.weights[i] + clusters.weights[j]
         half, rest = 0.5 * (likelihood.degrees + size), likelihood.by_size[np.int64(size)]
-        # What log det has to pass for the union to be hopeless, and rounding beside.
+        # The log det beyond which the union is abandoned, with slack for rounding.
         enough = (rest - floor) / half + _ROUNDING * (abs(rest) + abs(floor)) / half
-        # The larger one has more to say of what is far from it.
+        # The larger cluster gives the tighter bound.
         first, second = (i, j) if clusters.weights[i] >= clusters.weights[j] else (j, i)
         least = _log_det_bound(likelihood, clusters, first, second, enough, scratch.direction)
         if least > enough:
@@ -185,7 +186,7 @@ def _bounds(likelihood, clusters, i, start, stop, scratch):
 
 @loose_kernel
 def _log_det_bound(likelihood, clusters, i, j, enough, steps):
-    """A bound of log det(I + C) of the union from all rows of R, or as many as are enough."""
+    """A bound of log det(I + C) of the union from all rows of R, or as many as suffice."""
     n_features, cached = clusters.means.shape[0], clusters.cached
     if n_features <= LEADING:
         return -np.inf  # it has been looked at
@@ -211,9 +212,9 @@ def _log_det_bound(likelihood, clusters, i, j, enough, steps):
 
 @kernel
 def _step_off(likelihood, n_features, factor):
-    """What log(1 + c‖Rδ‖²) may be off by because the ends of δ are rounded.
+    """The largest error of log(1 + c‖Rδ‖²) due to the rounding of the means.
 
-    R shortens, and log(1 + cx²) changes by at most √c for each unit of x.
+    R does not lengthen vectors, and log(1 + cx²) changes by at most √c per unit of x.
     """
     return 2e-15 * math.sqrt(n_features * factor) * likelihood.reach
 
@@ -222,8 +223,8 @@ def _step_off(likelihood, n_features, factor):
 def _log_det(likelihood, clusters, i, j, enough, scratch):
     """log det(I + C) of the union of slots i and j, or of slot i for j = −1.
 
-    Where it is above ``enough``, any value above that may be returned. Leaves the factor in
-    scratch.matrix: beside row k, 1/L_kk and the log determinant of the block up to k; and beside
+    If it is above ``enough``, any value above that may be returned. Leaves the factor in
+    scratch.matrix: next to row k, 1/L_kk and the log determinant of the block up to k; and next to
     row 0, whether floats were precise enough.
     """
     n_features, work, moments = clusters.means.shape[0], scratch.matrix, clusters.scatter
@@ -288,7 +289,7 @@ def _steps(likelihood, clusters, i, j, k, share0, share1):
 
 @kernel
 def _log_det_precisely(likelihood, clusters, i, j, scratch):
-    """The same in double-double, for clusters that are flat but for the prior."""
+    """The same in double-double, for clusters that are flat apart from the prior."""
     n_features, work, moments, union = (
         clusters.means.shape[0],
         scratch.matrix,
@@ -335,7 +336,7 @@ def in_units_of_prior(
     factor: NDArray[np.float64],
     axes: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """L⁻¹(x − c) of every row, along the axes. In kernels: BLAS rounds by its own threads."""
+    """L⁻¹(x − c) of every row, along the axes. A kernel: BLAS rounding depends on threads."""
     steps = np.ascontiguousarray(X - centre)
     _solve_rows(factor, steps)
     if not axes.size:

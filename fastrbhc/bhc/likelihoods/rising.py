@@ -1,4 +1,4 @@
-"""Logarithms of rising factorials, Γ(a + s) / Γ(a), which all marginal likelihoods are made of."""
+"""Logarithms of rising factorials, Γ(a + s) / Γ(a), the terms of all marginal likelihoods."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fastrbhc._engine.jit import kernel
 
-# From here on five terms of Stirling's series are exact to the last digit.
+# From here on, five terms of Stirling's series are accurate to the last digit.
 _LARGE = 20.0
 
 
@@ -18,7 +18,7 @@ def log_rising(a, s):
     """log Γ(a + s) − log Γ(a) for a > 0 and s ≥ 0.
 
     For a large a the two logarithms agree in many digits, so Stirling's series is subtracted term
-    by term: (a − ½) log(1 + s/a) + s (log(a + s) − 1) and what is left of the series.
+    by term: (a − ½) log(1 + s/a) + s (log(a + s) − 1) and the rest of the series.
     """
     if s == 0.0:
         return 0.0
@@ -45,7 +45,7 @@ def _fill(a, steps, out):
 
 
 def log_rising_table(a: float, steps: NDArray[np.float64]) -> NDArray[np.float64]:
-    """`log_rising` of one a and many steps."""
+    """`log_rising` for one a and many s."""
     out = np.empty(steps.size)
     _fill(float(a), np.ascontiguousarray(steps, np.float64), out)
     return out

@@ -1,4 +1,4 @@
-"""What the two Gaussian models take from the data."""
+"""Default hyperparameters of the two Gaussian models, from the data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCALE_FACTOR = 0.2
 # be more columns than rows.
 _RIDGE = 1e-6
 
-# Products of two squares of what lies further out would overflow.
+# Products of two squares of larger values would overflow.
 _FARTHEST = 1e60
 
 
@@ -32,7 +32,7 @@ def middle_of(X: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def covariance_of(X: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The covariance of the rows, with a little added where it is flat."""
+    """The covariance of the rows, with a small multiple of I added."""
     covariance = np.atleast_2d(np.cov(X - middle_of(X), rowvar=False, bias=True))
     mean_variance = float(covariance.diagonal().mean())
     ridge = _RIDGE * mean_variance if mean_variance > 0.0 else 1.0
@@ -51,7 +51,7 @@ def variances_of(X: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def check_mean(mean: Any, n_features: int) -> None:
-    """Refuse a prior mean that is not finite, or not one for each column."""
+    """Reject a prior mean that is not finite, or does not have one value per column."""
     given = np.asarray(mean, np.float64)
     if given.ndim and given.shape != (n_features,):
         raise ValueError(f"mean has shape {given.shape}, expected ({n_features},)")

@@ -1,1 +1,1 @@
-"""The conjugate models, one a file."""
+"""The conjugate models, one per file."""

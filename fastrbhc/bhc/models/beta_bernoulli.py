@@ -1,4 +1,4 @@
-"""Answers of yes or no."""
+"""Binary columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fastrbhc.families import Domain
 @model(
     "bernoulli",
     domain=Domain(lower=0.0, upper=1.0),
-    searched=("yes", "no"),
+    tunable=("yes", "no"),
     aliases=("beta_bernoulli",),
 )
 class BetaBernoulli(NamedTuple):
@@ -26,13 +26,13 @@ class BetaBernoulli(NamedTuple):
 
         p(X) = Π_k B(yes + s_k, no + n − s_k) / B(yes, no),
 
-    B being the beta function.
+    with B the beta function.
 
     Parameters
     ----------
     yes, no : float or array-like of shape (d,), optional
-        Parameters of the beta distribution, as if so many ones and zeros had been seen before. By
-        default two in all, as many of them ones as in the data.
+        Parameters of the beta distribution: pseudocounts of ones and zeros. By default their sum is
+        two, with the share of ones in the data.
 
     Examples
     --------
@@ -45,8 +45,8 @@ class BetaBernoulli(NamedTuple):
     yes: float | ArrayLike | None = None
     no: float | ArrayLike | None = None
 
-    def completed(self, X: NDArray[np.float64]) -> BetaBernoulli:
-        share = (float(X.sum()) + 1.0) / (X.size + 2.0)  # inside (0, 1) whatever the data
+    def with_defaults(self, X: NDArray[np.float64]) -> BetaBernoulli:
+        share = (float(X.sum()) + 1.0) / (X.size + 2.0)  # inside (0, 1) for all data
         return BetaBernoulli(
             given_or(self.yes, 2.0 * share), given_or(self.no, 2.0 * (1.0 - share))
         )
@@ -70,7 +70,7 @@ class BetaBernoulli(NamedTuple):
             np.broadcast_to(np.asarray(field, np.float64), (n_features,))
             for field in (self.yes, self.no)
         )
-        # Zeros are counted in columns of their own.
+        # Zeros are counted in separate columns.
         sizes = np.arange(n + 2.0)
         both, how_often = np.unique(yes + no, return_counts=True)
         by_size = -sum(
@@ -78,5 +78,5 @@ class BetaBernoulli(NamedTuple):
         )
         return counts(X, np.concatenate([yes, no]), by_size=by_size, complement=True)
 
-    def log_base(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_base_measure(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.zeros(X.shape[0])

@@ -16,7 +16,7 @@ from fastrbhc.families import Domain
 @model(
     "multinomial",
     domain=Domain(lower=0.0, needs_positive_total=True),
-    searched=("concentration",),
+    tunable=("concentration",),
     aliases=("dirichlet_multinomial",),
 )
 class DirichletMultinomial(NamedTuple):
@@ -26,14 +26,14 @@ class DirichletMultinomial(NamedTuple):
 
         p(X) = Γ(A)/Γ(A + S) · Π_k Γ(a_k + s_k)/Γ(a_k) · Π_i m_i! / Π_k x_ik!,
 
-    m_i being the total of row i, which is taken as given. Counts need not be whole: x! is then
-    Γ(x + 1), which merging does not see.
+    with m_i the total of row i, which is taken as given. Counts need not be integers: x! is then
+    Γ(x + 1), which does not affect merging.
 
     Parameters
     ----------
     concentration : float or array-like of shape (d,), optional
-        a, one number for all columns or one for each. By default the number for which single rows
-        would agree with each other, draw for draw, as often as draws of one row do in the data.
+        a, one number for all columns or one for each. By default the number under which two draws
+        of one row agree as often as they do in the data.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class DirichletMultinomial(NamedTuple):
 
     concentration: float | ArrayLike | None = None
 
-    def completed(self, X: NDArray[np.float64]) -> DirichletMultinomial:
+    def with_defaults(self, X: NDArray[np.float64]) -> DirichletMultinomial:
         return DirichletMultinomial(given_or(self.concentration, _of_agreeing_draws(X)))
 
     def check(self, n_features: int) -> None:
@@ -56,7 +56,7 @@ class DirichletMultinomial(NamedTuple):
         concentrations = np.broadcast_to(np.asarray(self.concentration, np.float64), (X.shape[1],))
         return counts(X, concentrations, pooled=True)
 
-    def log_base(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_base_measure(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         logs: NDArray[np.float64] = gammaln(X.sum(axis=1) + 1.0) - gammaln(X + 1.0).sum(axis=1)
         return logs
 

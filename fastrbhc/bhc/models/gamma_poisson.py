@@ -16,7 +16,7 @@ from fastrbhc.families import Domain
 @model(
     "poisson",
     domain=Domain(lower=0.0),
-    searched=("shape", "rate"),
+    tunable=("shape", "rate"),
     aliases=("gamma_poisson",),
 )
 class GammaPoisson(NamedTuple):
@@ -26,13 +26,13 @@ class GammaPoisson(NamedTuple):
 
         p(X) = Π_k b^a / (b + n)^(a + s_k) · Γ(a + s_k)/Γ(a) · Π_i 1/x_ik!.
 
-    Counts need not be whole: x! is then Γ(x + 1), which merging does not see.
+    Counts need not be integers: x! is then Γ(x + 1), which does not affect merging.
 
     Parameters
     ----------
     shape : float or array-like of shape (d,), optional
-        a. By default that of the gamma distribution with which single rows would have the mean and
-        the variance of the data, all columns taken together.
+        a. By default the shape for which single rows have the mean and the variance of the data,
+        all columns taken together.
     rate : float, optional
         b, the inverse of the scale. By default shape / mean.
 
@@ -48,10 +48,10 @@ class GammaPoisson(NamedTuple):
     shape: float | ArrayLike | None = None
     rate: float | None = None
 
-    def completed(self, X: NDArray[np.float64]) -> GammaPoisson:
+    def with_defaults(self, X: NDArray[np.float64]) -> GammaPoisson:
         mean = max(float(X.mean()), 0.5 / X.size)
-        # The variance of a count is that of its rate and its mean. Where that leaves nothing, or
-        # next to nothing, rates are taken to differ by a tenth.
+        # The variance of a count is the variance of its rate plus its mean. If the difference is
+        # zero or tiny, rates are assumed to vary by a tenth.
         spread = max(float(X.var()) - mean, 0.01 * mean * mean)
         shape = given_or(self.shape, mean * mean / spread)
         return GammaPoisson(shape, given_or(self.rate, float(np.mean(shape)) / mean))
@@ -71,6 +71,6 @@ class GammaPoisson(NamedTuple):
             slopes=np.log(rate + sizes),
         )
 
-    def log_base(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_base_measure(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         logs: NDArray[np.float64] = -gammaln(X + 1.0).sum(axis=1)
         return logs

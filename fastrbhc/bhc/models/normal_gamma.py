@@ -26,7 +26,7 @@ from fastrbhc.families import Domain
 @model(
     "diagonal_gaussian",
     domain=Domain(),
-    searched=("scale_factor", "strength"),
+    tunable=("scale_factor", "strength"),
     aliases=("normal_gamma",),
 )
 class NormalGamma(NamedTuple):
@@ -43,13 +43,13 @@ class NormalGamma(NamedTuple):
     mean : float or array-like of shape (d,), optional
         m; by default the mean of the data.
     strength : float, optional
-        r, how many rows the prior mean is worth; by default 0.1.
+        r, the weight of the prior mean in rows; by default 0.1.
     degrees : float, optional
         ν, twice the shape of the gamma distribution; by default 7, that is d + 6 for one column.
     scale_factor : float, optional
         k in ψ = k·variance of the data, if ``scale`` is not given; by default 0.2.
     scale : float or array-like of shape (d,), optional
-        ψ itself, twice the rate of the gamma distribution; the factor is then not looked at.
+        ψ itself, twice the rate of the gamma distribution; the factor is then ignored.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class NormalGamma(NamedTuple):
     scale_factor: float | None = None
     scale: float | ArrayLike | None = None
 
-    def completed(self, X: NDArray[np.float64]) -> NormalGamma:
+    def with_defaults(self, X: NDArray[np.float64]) -> NormalGamma:
         factor, scale = self.scale_factor, self.scale
         if scale is None:
             factor = given_or(factor, SCALE_FACTOR)
@@ -105,7 +105,7 @@ class NormalGamma(NamedTuple):
             reach=reach_of((X - centre) / units, prior_mean),
         )
 
-    def log_base(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_base_measure(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         n, n_features = X.shape
         log_volume = float(np.log(self._units(n_features)).sum())
         return np.full(n, -0.5 * n_features * math.log(math.pi) - log_volume)

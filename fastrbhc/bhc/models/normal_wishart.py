@@ -1,4 +1,4 @@
-"""Measurements whose clusters each have a shape of their own."""
+"""Measurements with a separate covariance per cluster."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from fastrbhc.bhc.likelihoods.units import (
 )
 from fastrbhc.families import Domain
 
-# Up to so many columns factors are short, and principal axes do not pay.
+# With at most this many columns factors are small, and principal axes do not pay.
 _FEW_COLUMNS = 8
 
 
 @model(
     "gaussian",
     domain=Domain(),
-    searched=("scale_factor", "strength"),
+    tunable=("scale_factor", "strength"),
     aliases=("normal_wishart",),
 )
 class NormalWishart(NamedTuple):
@@ -46,15 +46,15 @@ class NormalWishart(NamedTuple):
     mean : float or array-like of shape (d,), optional
         m; by default the mean of the data.
     strength : float, optional
-        r, how many rows the prior mean is worth; by default 0.1, as in Lee & Choi (2015).
+        r, the weight of the prior mean in rows; by default 0.1, as in Lee & Choi (2015).
     degrees : float, optional
         ν > d − 1; by default d + 6, as there.
     scale_factor : float, optional
         k in Ψ = k·S, where S is the covariance of the data, if ``scale`` is not given; by default
-        0.2. Clusters then have on average a covariance of k/5 of that of the data. It matters
-        most of all, and is what the paper tunes.
+        0.2. The expected covariance of a cluster is then k/5 of that of the data. This is the
+        most important hyperparameter, and the one that the paper tunes.
     scale : array-like of shape (d, d), optional
-        Ψ itself; the factor is then not looked at.
+        Ψ itself; the factor is then ignored.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class NormalWishart(NamedTuple):
     scale_factor: float | None = None
     scale: ArrayLike | None = None
 
-    def completed(self, X: NDArray[np.float64]) -> NormalWishart:
+    def with_defaults(self, X: NDArray[np.float64]) -> NormalWishart:
         n_features = X.shape[1]
         factor, scale = self.scale_factor, self.scale
         if scale is None:
@@ -133,7 +133,7 @@ class NormalWishart(NamedTuple):
             reach=reach,
         )
 
-    def log_base(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_base_measure(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         log_volume = float(np.log(self._factor().diagonal()).sum())  # of Ψ^½
         return np.full(X.shape[0], -0.5 * X.shape[1] * math.log(math.pi) - log_volume)
 

@@ -1,0 +1,227 @@
+"""What `levels` chooses merges from: nearest neighbours, and whose neighbour each cluster is.
+is.
+
+Every cluster stands in the list of the clusters with the same nearest neighbour. It leaves that
+list only when the neighbour is merged, and then the whole list is read, so that a round costs what
+it changes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrbhc._engine.clusters.record import Clusters
+from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.neighbors.contract import UNKNOWN, Queries, as_hint, hint_of
+from fastrbhc._engine.records import record
+
+# With so few clusters left, all the rest is one level.
+_LAST_LEVEL = 64
+
+# Slots that one call looks through when a level starts.
+STRETCH = 4096
+
+# Keys are counted by their exponent and the first four bits after it.
+_KEY_SHIFT, _KEY_COUNTS = 48, 1 << 15
+
+
+@record
+class ReverseNeighbors:
+    """Whose nearest neighbour a slot is: a linked list for every slot."""
+
+    head: NDArray[np.int32]  # the first of those whose neighbour the slot is
+    next: NDArray[np.int32]  # the next of those with the same neighbour
+
+
+@record
+class Rounds:
+    """What the merges of a level are chosen from."""
+
+    reverse: ReverseNeighbors
+    queries: Queries  # its values are the keys: d to the neighbour, or a lower bound where stale
+    found: NDArray[np.int32]  # slots that have been looked up
+    unions: NDArray[np.int32]  # of each pair to be merged the slot that will hold the union
+    partners: NDArray[np.int32]  # and the slot of the other part
+    stretches: NDArray[np.int64]  # (…, 2), how many each stretch of slots has queued and found
+    counts: NDArray[np.int64]  # how many keys have the same leading bits
+    n_queued: int
+    n_found: int
+    n_pairs: int
+    looked_up: bool  # whether the queue has been looked up, and not yet entered into the lists
+    level: float  # only pairs below it are merged
+
+
+@record
+class LevelStart:
+    """All that the start of a level depends on."""
+
+    clusters: Clusters
+    rounds: Rounds
+
+
+def new_rounds(n: int, capacity: int, threshold: float) -> Rounds:
+    """The first n slots are to be looked up."""
+    queries = Queries(
+        queue=np.empty(capacity, np.int32),
+        values=np.full(capacity, np.inf),
+        neighbors=np.full(capacity, UNKNOWN, np.int32),
+        cutoff=threshold,
+        older=False,
+    )
+    queries.queue[:n] = np.arange(n)
+    reverse = ReverseNeighbors(np.full(capacity, -1, np.int32), np.full(capacity, -1, np.int32))
+    most_pairs = capacity // 2 + 1
+    return Rounds(
+        reverse=reverse,
+        queries=queries,
+        found=np.empty(capacity, np.int32),
+        unions=np.empty(most_pairs, np.int32),
+        partners=np.empty(most_pairs, np.int32),
+        stretches=np.zeros((-(-capacity // STRETCH), 2), np.int64),
+        counts=np.zeros(_KEY_COUNTS, np.int64),
+        n_queued=n,
+        n_found=0,
+        n_pairs=0,
+        looked_up=False,
+        level=-np.inf,
+    )
+
+
+@kernel
+def next_level(rounds, n_slots):
+    """A level that half of the keys are below, or a few more; NaN if none is left.
+
+    Keys are counted by their leading bits: one pass, without a copy, and the order of the slots
+    does not matter.
+    """
+    keys, counts, threshold = rounds.queries.values, rounds.counts, rounds.queries.cutoff
+    for box in range(counts.size):
+        counts[box] = 0
+    total = 0
+    for x in range(n_slots):
+        if keys[x] < threshold:
+            total += 1
+            counts[keys[x].view(np.int64) >> _KEY_SHIFT] += 1
+    if total == 0:
+        return np.nan
+    if total < _LAST_LEVEL:
+        return threshold
+    box, below = 0, counts[0]
+    while 2 * below < total:
+        box += 1
+        below += counts[box]
+    return min(np.int64((box + 1) << _KEY_SHIFT).view(np.float64), threshold)
+
+
+@kernel
+def enlist(rounds):
+    """Enter those that have been looked up into the lists of their neighbours."""
+    reverse, queries, count = rounds.reverse, rounds.queries, rounds.n_queued
+    for q in range(count):
+        x = queries.queue[q]
+        y = queries.neighbors[x]
+        rounds.found[q] = x
+        if y >= 0:
+            reverse.next[x] = reverse.head[y]
+            reverse.head[y] = x
+    rounds.n_queued, rounds.n_found, rounds.looked_up = 0, count, False
+
+
+@kernel
+def start_level(task, first, last, scratch):
+    """Queue what is stale below the level, and find the pairs that waited for it.
+
+    Each stretch writes to its own part of the lists, so that threads can share them.
+    """
+    rounds, used = task.rounds, task.clusters.n_slots
+    level, keys, neighbors = rounds.level, rounds.queries.values, rounds.queries.neighbors
+    for stretch in range(first, last):
+        start = stretch * STRETCH
+        n_queued, n_found = start, start
+        for x in range(start, min(start + STRETCH, used)):
+            if keys[x] < level:
+                y = neighbors[x]
+                if y < 0:
+                    rounds.queries.queue[n_queued] = x
+                    n_queued += 1
+                elif x < y and neighbors[y] == x:
+                    rounds.found[n_found] = x
+                    n_found += 1
+        rounds.stretches[stretch, 0] = n_queued - start
+        rounds.stretches[stretch, 1] = n_found - start
+
+
+@kernel
+def compact_lists(rounds, n_stretches):
+    """Make one list of those of all stretches."""
+    queue, found, stretches = rounds.queries.queue, rounds.found, rounds.stretches
+    n_queued, n_found = 0, 0
+    for stretch in range(n_stretches):
+        start = stretch * STRETCH
+        for x in range(start, start + stretches[stretch, 0]):
+            queue[n_queued] = queue[x]
+            n_queued += 1
+        for x in range(start, start + stretches[stretch, 1]):
+            found[n_found] = found[x]
+            n_found += 1
+    rounds.n_queued, rounds.n_found = n_queued, n_found
+
+
+@kernel
+def pair_up(rounds):
+    """Find pairs to merge among the slots found; queue unions and those who lose a neighbour."""
+    queries, reverse, level = rounds.queries, rounds.reverse, rounds.level
+    keys, neighbors, queue = queries.values, queries.neighbors, queries.queue
+    n_queued, pairs = rounds.n_queued, 0
+    for f in range(rounds.n_found):
+        x = np.int64(rounds.found[f])
+        y = np.int64(neighbors[x])
+        if not (keys[x] < level and y >= 0 and neighbors[y] == x):
+            continue
+        i, j = min(x, y), max(x, y)
+        for part in (i, j):
+            z = np.int64(reverse.head[part])
+            reverse.head[part] = -1
+            while z >= 0:
+                if z != i and z != j:
+                    neighbors[z] = as_hint(i)
+                    if keys[z] < level:
+                        queue[n_queued] = z
+                        n_queued += 1
+                z = np.int64(reverse.next[z])
+            neighbors[part] = UNKNOWN
+        keys[j] = np.inf
+        rounds.unions[pairs], rounds.partners[pairs] = i, j
+        pairs += 1
+        queue[n_queued] = i
+        n_queued += 1
+    rounds.n_queued, rounds.n_found, rounds.n_pairs = n_queued, 0, pairs
+
+
+def relocate(rounds: Rounds, slots: NDArray[np.int64], places: NDArray[np.int64]) -> None:
+    """Move neighbours and lists along with their clusters."""
+    n, queries, reverse = slots.size, rounds.queries, rounds.reverse
+    for values in (queries.values, queries.neighbors, reverse.head, reverse.next):
+        values[:n] = np.take(values, slots)
+    _remap_slots(rounds, n, places)
+    queries.values[n:] = np.inf
+
+
+@kernel
+def _remap_slots(rounds, n, places):
+    """Name neighbours and lists by the places that they have moved to."""
+    neighbors, reverse = rounds.queries.neighbors, rounds.reverse
+    for x in range(n):
+        y = np.int64(neighbors[x])
+        if y >= 0:
+            neighbors[x] = places[y]
+        elif y != UNKNOWN:
+            # A slot that was only likely near may be gone, and places is −1 there.
+            neighbors[x] = as_hint(places[hint_of(y)])
+        if reverse.head[x] >= 0:
+            reverse.head[x] = places[reverse.head[x]]
+        if reverse.next[x] >= 0:
+            reverse.next[x] = places[reverse.next[x]]
+    for q in range(rounds.n_queued):
+        rounds.queries.queue[q] = places[rounds.queries.queue[q]]

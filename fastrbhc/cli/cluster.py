@@ -1,0 +1,244 @@
+"""``fastrbhc cluster``: cluster the rows of a table."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fastrbhc._options import ALGORITHM_NAMES, NEIGHBOR_NAMES, LinkageOptions
+from fastrbhc.cli.outputs import check_drawing, check_outputs
+
+if TYPE_CHECKING:
+    from fastrbhc.cli.tables import Table
+    from fastrbhc.families import Family
+
+_SIZES_SHOWN = 10
+_GUESS = 8
+_COLUMN = "Columns are given by name, or by position in the file counted from 1."
+
+
+def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add this command to the parser."""
+    command = add(
+        "cluster",
+        help="cluster the rows of a table",
+        description="Cluster the rows of a table and print how many clusters there are. " + _COLUMN,
+        epilog="Example: fastrbhc cluster counts.csv --family poisson --guess 10 "
+        "--id name --labels labels.csv",
+    )
+    option = command.add_argument
+    option("file", metavar="FILE", help=".csv, .tsv or other text, .npy, .npz or .parquet")
+    option(
+        "--family",
+        default="gaussian",
+        help="gaussian (the default), ward, diagonal_gaussian, von_mises_fisher, poisson, "
+        "multinomial, bernoulli, exponential",
+    )
+    stop = command.add_mutually_exclusive_group()
+    for name, (flags, settings) in _linkage_options().items():
+        place = stop if name == "threshold" else command
+        place.add_argument(*flags, dest=name, **settings)
+    stop.add_argument("--clusters", type=int, metavar="K", help="the number of clusters")
+    stop.add_argument(
+        "--guess",
+        type=int,  # no default here: `--guess 8 --clusters 2` would pass unnoticed
+        metavar="K",
+        help="a rough guess at the number of clusters, from which the k-means heuristic "
+        f"finds a threshold (the default, with {_GUESS})",
+    )
+    option("--id", metavar="COLUMN", help="the column that names the rows")
+    option("--weights", metavar="COLUMN", help="the column with the weights of the rows")
+    option(
+        "--drop",
+        metavar="COLUMN",
+        action="append",
+        default=[],
+        help="a column to leave out; may be given several times",
+    )
+    option("--smoothing", type=float, metavar="VALUE", help="smoothing of a family that has it")
+    option("--variance", type=float, metavar="VALUE", help="variance of a family that has it")
+    option("--seed", type=int, default=0, help="seed of the heuristic (default 0)")
+    option("--labels", metavar="OUT.csv", help="write the cluster of every row, as id,cluster")
+    option(
+        "--tree",
+        metavar="OUT",
+        help="write the whole tree: as Newick to .nwk or .newick, as JSON to .json, "
+        "and as a linkage matrix for SciPy to .npy or any other name",
+    )
+    option("--plot", metavar="PICTURE", help="draw the highest merges of the tree and its clusters")
+    command.set_defaults(run=run)
+
+
+def _linkage_options() -> dict[str, tuple[tuple[str, ...], dict[str, Any]]]:
+    """The names of every option of `linkage` on the command line, and its argparse settings."""
+    known: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+        "algorithm": (("--algorithm",), {"help": _choices(ALGORITHM_NAMES)}),
+        "neighbors": (
+            ("--neighbors",),
+            {"help": f"how nearest clusters are found: {_choices(NEIGHBOR_NAMES)}"},
+        ),
+        "threshold": (
+            ("--threshold",),
+            {
+                "type": _number_or_name,
+                "metavar": "LAMBDA",
+                "help": "merge while the dissimilarity is below this number; or gap or evidence, "
+                "which find one without a guess",
+            },
+        ),
+        "n_jobs": (
+            ("--jobs", "--n-jobs"),
+            {"type": int, "metavar": "N", "help": "number of threads; -1 for all cores"},
+        ),
+        "progress": (("--progress",), {"action": "store_true", "help": "show a progress bar"}),
+        "audit": (
+            ("--audit",),
+            {
+                "nargs": "?",
+                "const": True,
+                "choices": ("sample",),
+                "help": "count violations of reducibility, in all triples or in a sample, and "
+                "print a report",
+            },
+        ),
+    }
+    return {
+        field.name: (known[field.name][0], {"default": field.default, **known[field.name][1]})
+        for field in fields(LinkageOptions)
+    }
+
+
+def _choices(names: tuple[str, ...]) -> str:
+    first, *others, last = names
+    return f"{first} (the default), {', '.join(others)} or {last}"
+
+
+def _number_or_name(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Read the table, cluster it, print a summary and write the requested files."""
+    outputs = check_outputs(
+        "FILE, --labels, --tree and --plot",
+        arguments.labels,
+        arguments.tree,
+        arguments.plot,
+        read=arguments.file,
+    )
+    if arguments.plot is not None:
+        check_drawing()
+    from fastrbhc import RBHC
+    from fastrbhc._validation import check_values
+    from fastrbhc.cli.tables import read_table
+
+    family = _family(arguments.family, smoothing=arguments.smoothing, variance=arguments.variance)
+    table = read_table(arguments.file, arguments.id, weights=arguments.weights, drop=arguments.drop)
+    name = Path(arguments.file).name
+    if len(table.values) < 2:
+        raise ValueError(f"{name} has {len(table.values)} rows: at least 2 are needed")
+    check_values(table.values, family, table.columns, name)  # with names of columns in messages
+    guess = _GUESS if arguments.guess is None else arguments.guess
+    options = {field.name: getattr(arguments, field.name) for field in fields(LinkageOptions)}
+    if options["threshold"] is None:
+        options["threshold"] = "kmeans"
+    start = time.perf_counter()
+    model = RBHC(
+        family,
+        n_clusters=arguments.clusters,
+        n_clusters_guess=guess,
+        compute_full_tree=arguments.tree is not None or arguments.plot is not None,
+        random_state=arguments.seed,
+        **options,
+    ).fit(table.values, sample_weight=table.weights)
+    seconds = time.perf_counter() - start
+    _summarise(name, table, family, model, arguments)
+    if model.dendrogram_.audit is not None:
+        print(model.dendrogram_.audit)
+    print(f"{seconds:.2f} s")
+    if arguments.labels is not None:
+        _write_labels(arguments.labels, table.ids, model.labels_)
+    if arguments.tree is not None:
+        _write_tree(arguments.tree, model.dendrogram_, table.ids)
+    if arguments.plot is not None:
+        _draw_tree(arguments.plot, model, table.ids)
+    if outputs:
+        print(f"wrote {' and '.join(outputs)}")
+
+
+def _family(name: str, **parameters: float | None) -> Family:
+    from fastrbhc.families import as_family
+
+    family: Any = as_family(name)
+    given = {key: value for key, value in parameters.items() if value is not None}
+    for key in given:
+        if key not in family._fields:
+            raise ValueError(
+                f"the family {family.name!r} has no {key}; it has {', '.join(family._fields)}"
+            )
+    return as_family(family._replace(**given))
+
+
+def _summarise(
+    name: str, table: Table, family: Any, model: Any, arguments: argparse.Namespace
+) -> None:
+    import numpy as np
+
+    n, d = table.values.shape
+    weighted = f", weighted by {arguments.weights}" if table.weights is not None else ""
+    print(f"{name}: {n:,} rows, {d:,} columns{weighted}")
+    parameters = ", ".join(f"{key} {value}" for key, value in family._asdict().items())
+    print(f"family {family.name}" + (f" ({parameters})" if parameters else ""))
+    if isinstance(arguments.threshold, str):
+        origin = f"by {arguments.threshold}"
+    elif arguments.threshold is not None:
+        origin = "as given"
+    elif arguments.clusters is not None:
+        origin = "the first merge not made"
+    else:
+        origin = f"k-means heuristic with guess {model.n_clusters_guess}, seed {arguments.seed}"
+    print(f"lambda {model.threshold_:.6g} ({origin})")
+    sizes = np.bincount(model.labels_)
+    shown = ", ".join(f"{size:,}" for size in sizes[:_SIZES_SHOWN])
+    more = f", ... ({len(sizes) - _SIZES_SHOWN:,} more)" if len(sizes) > _SIZES_SHOWN else ""
+    noun = "cluster" if len(sizes) == 1 else "clusters"
+    print(f"{len(sizes):,} {noun}; rows in each: {shown}{more}")
+
+
+def _write_labels(path: str, ids: list[str] | None, labels: Any) -> None:
+    names = range(len(labels)) if ids is None else ids
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["id", "cluster"])
+        writer.writerows(zip(names, labels.tolist(), strict=True))
+
+
+def _write_tree(path: str, tree: Any, ids: list[str] | None) -> None:
+    import numpy as np
+
+    suffix = Path(path).suffix.lower()
+    if suffix in {".nwk", ".newick"}:
+        Path(path).write_text(tree.to_newick(ids) + "\n", encoding="utf-8")
+    elif suffix == ".json":
+        Path(path).write_text(tree.to_json(ids) + "\n", encoding="utf-8")
+    else:
+        linkage_matrix = tree.to_scipy()
+        with open(path, "wb") as file:
+            np.save(file, linkage_matrix)
+
+
+def _draw_tree(path: str, model: Any, ids: list[str] | None) -> None:
+    from matplotlib.figure import Figure
+
+    figure: Any = Figure(figsize=(9.0, 4.8), dpi=120, facecolor="white", layout="constrained")
+    axes = figure.add_subplot()
+    model.dendrogram_.plot(axes, threshold=model.threshold_, labels=model.labels_, names=ids)
+    figure.savefig(path)

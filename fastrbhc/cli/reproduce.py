@@ -1,0 +1,78 @@
+"""``fastrbhc reproduce``: repeat an experiment and print it next to the published values."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from types import ModuleType
+
+from fastrbhc.cli.outputs import check_drawing, check_outputs
+from fastrbhc.experiments._spec import Experiment, experiments
+
+
+def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add this command to the parser."""
+    command = add(
+        "reproduce",
+        help="repeat the paper's experiments",
+        description="Repeat an experiment of Lee & Choi (2015) and print it beside their values.",
+    )
+    parts = command.add_subparsers(title="experiments", metavar="EXPERIMENT", required=True)
+    for name, module in experiments().items():
+        experiment: Experiment = module.EXPERIMENT
+        part = parts.add_parser(
+            name,
+            help=experiment.help,
+            description=experiment.description,
+            epilog=f"Example: fastrbhc reproduce {name} {experiment.example}",
+        )
+        option = part.add_argument
+        amount, default, meaning = experiment.amount
+        option(
+            f"--{amount}",
+            type=int,
+            default=default,
+            metavar="N",
+            help=f"{meaning} (default {default})",
+        )
+        option("--seed", type=int, default=0, help="seed of all random numbers (default 0)")
+        option("--jobs", type=int, metavar="N", help="number of threads; -1 for all cores")
+        option("--progress", action="store_true", help="show progress bars")
+        option("--json", metavar="OUT.json", help="write all figures")
+        for name_of_option, settings, _ in experiment.options:
+            option(f"--{name_of_option}", **settings)
+        if experiment.draws:
+            option("--plot", metavar="PICTURE", help="draw the figure")
+        part.set_defaults(run=run, module=module)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the experiment, print its report and write the requested files."""
+    module: ModuleType = arguments.module
+    experiment: Experiment = module.EXPERIMENT
+    picture = arguments.plot if experiment.draws else None
+    names = "--json and --plot" if experiment.draws else "--json"
+    check_outputs(names, arguments.json, picture)
+    if picture is not None:
+        check_drawing()
+    options = {experiment.amount[0]: getattr(arguments, experiment.amount[0])}
+    for option in experiment.options:
+        key = option.name.replace("-", "_")
+        options[key] = option.convert(getattr(arguments, key))
+    start = time.perf_counter()
+    result = getattr(module, experiment.function)(
+        seed=arguments.seed, n_jobs=arguments.jobs, progress=arguments.progress, **options
+    )
+    seconds = time.perf_counter() - start
+    print(module.report(result))
+    print(f"\n{seconds:.1f} s, compiling included")
+    if arguments.json is not None:
+        with open(arguments.json, "w", encoding="utf-8") as file:
+            json.dump(result, file, indent=2)
+            file.write("\n")
+        print(f"wrote {arguments.json}")
+    if picture is not None:
+        module.draw(result, picture)
+        print(f"wrote {picture}")

@@ -1,0 +1,125 @@
+"""The function, the estimator and the command line offer the same options."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import inspect
+
+import numpy as np
+import pytest
+
+import fastrbhc
+from fastrbhc import cli
+from fastrbhc._options import ALGORITHM_NAMES, NEIGHBOR_NAMES, LinkageOptions
+from fastrbhc.cli.cluster import add_command
+from fastrbhc.experiments._spec import experiments
+
+OPTIONS = {field.name: field.default for field in dataclasses.fields(LinkageOptions)}
+
+
+def keyword_defaults(function):
+    parameters = inspect.signature(function).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+
+def command_line():
+    """The arguments of `fastrbhc cluster`, by name."""
+    parser = argparse.ArgumentParser()
+    add_command(parser.add_subparsers().add_parser)
+    choices = parser._subparsers._group_actions[0].choices
+    return {action.dest: action for action in choices["cluster"]._actions}
+
+
+@pytest.fixture
+def table(tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    path = tmp_path / "table.csv"
+    np.savetxt(path, X, delimiter=",")
+    return path
+
+
+def test_the_function_has_them_all_and_weights():
+    assert keyword_defaults(fastrbhc.linkage) == {**OPTIONS, "sample_weight": None}
+
+
+def test_the_estimator_has_them_all():
+    given = keyword_defaults(fastrbhc.RBHC)
+    assert OPTIONS.keys() <= given.keys()
+    # The estimator has to stop somewhere; all else is as in the function.
+    assert {k: given[k] for k in OPTIONS} == {**OPTIONS, "threshold": "kmeans"}
+
+
+def test_the_command_line_has_them_all():
+    given = command_line()
+    assert OPTIONS.keys() <= given.keys()
+    assert {name: given[name].default for name in OPTIONS} == OPTIONS
+    for name in OPTIONS:
+        assert f"--{name.replace('_', '-')}" in given[name].option_strings
+
+
+def test_help_names_every_choice():
+    given = command_line()
+    for name, choices in (("algorithm", ALGORITHM_NAMES), ("neighbors", NEIGHBOR_NAMES)):
+        assert all(choice in given[name].help for choice in choices)
+
+
+@pytest.mark.parametrize(
+    ("option", "method"),
+    [(["--audit"], "all of them"), (["--audit", "sample"], "a random sample"), ([], None)],
+)
+def test_audit_prints_its_report(table, capsys, option, method):
+    assert cli.main(["cluster", str(table), "--clusters", "2", *option]) == 0
+    out = capsys.readouterr().out
+    assert ("Reducibility\n  triples" in out) == (method is not None)
+    assert method is None or method in out
+
+
+def test_neighbors_and_audit_reach_the_estimator(table, monkeypatch):
+    seen = {}
+
+    class StoppedError(Exception):
+        pass
+
+    def estimator(family, **given):
+        seen.update(given)
+        raise StoppedError
+
+    monkeypatch.setattr(fastrbhc, "RBHC", estimator)
+    given = ["--neighbors", "brute", "--algorithm", "levels", "--n-jobs", "2", "--progress"]
+    with pytest.raises(StoppedError):
+        cli.main(["cluster", str(table), "--family", "ward", *given, "--audit", "sample"])
+    assert {name: seen[name] for name in OPTIONS} == {
+        "algorithm": "levels",
+        "neighbors": "brute",
+        "threshold": "kmeans",
+        "n_jobs": 2,
+        "progress": True,
+        "audit": "sample",
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--neighbors", "ball_tree"], "neighbors has to be one of"),
+        (["--audit", "some"], "argument --audit: invalid choice: 'some'"),
+    ],
+)
+def test_mistakes(table, capsys, arguments, message):
+    try:
+        code = cli.main(["cluster", str(table), *arguments])
+    except SystemExit as stop:
+        code = stop.code
+    assert code == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("module", experiments().values())
+def test_every_experiment_describes_itself(module):
+    spec = module.EXPERIMENT
+    given = inspect.signature(getattr(module, spec.function)).parameters
+    assert given[spec.amount[0]].default == spec.amount[1]
+    assert {option.name.replace("-", "_") for option in spec.options} <= given.keys()
+    assert hasattr(module, "report")
+    assert hasattr(module, "draw") or not spec.draws
