@@ -147,7 +147,10 @@ def test_compute_full_tree():
         ({"n_clusters": 4}, "n_clusters=4 is more than the number of rows, 3"),
         ({"n_clusters_guess": 0}, "n_clusters_guess has to be at least 1"),
         ({"multiplier": -1}, "multiplier has to be at least 1"),
-        ({"algorithm": "slink"}, "algorithm has to be one of 'auto', 'greedy', 'nn_chain'"),
+        (
+            {"algorithm": "slink"},
+            "algorithm has to be one of 'auto', 'greedy', 'levels', 'nn_chain'",
+        ),
         ({"neighbors": "tree"}, "neighbors has to be one of 'auto', .*'brute'"),
         ({"family": "gausian"}, "did you mean 'gaussian'"),
         ({"n_jobs": 0}, "n_jobs has to be positive"),

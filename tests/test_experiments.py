@@ -158,7 +158,7 @@ def test_a_scale_divides_the_covariance_of_mean_statistics(scale):
     for part in range(3):
         np.testing.assert_allclose(clusters.weights[part::4], 20.0, rtol=1e-14)
         steps = clusters.means[:, part::4] - clusters.means[:, 3::4]
-        variances = clusters.moments[3::4, [0, 2, 5, 9, 14, 20, 27, 35, 44, 54]].T
+        variances = clusters.scatter[3::4, [0, 2, 5, 9, 14, 20, 27, 35, 44, 54]].T
         assert (steps**2 / variances).mean() == pytest.approx(1.0 / (20.0 * scale), rel=0.25)
 
 

@@ -11,7 +11,7 @@ from strategies import FAMILIES, continuous_rows, gridded_rows
 from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.record import copy_slot, free
 from fastrbhc._engine.clusters.scratch import GROUP, new_scratch
-from fastrbhc._engine.geometry.contract import dissimilarity, merge
+from fastrbhc._engine.geometry.contract import dissimilarity, for_clusters, merge, storage
 from fastrbhc._engine.jit import PLAIN_PYTHON, kernel
 from fastrbhc._engine.neighbors.backends import BACKENDS
 from fastrbhc._engine.neighbors.contract import UNKNOWN, Queries, Search, as_hint, hint_of, look_up
@@ -48,13 +48,13 @@ def clusters_and_index(family, X, neighbors, n_merges):
     clusters = statistics.clusters_of_points(
         geometry, family.observe(X), padded=True, mirrored=backend.scans, by_cluster=True
     )
-    geometry, scratch = geometry.for_clusters(clusters), new_scratch(geometry, X.shape[1])
+    geometry, scratch = for_clusters(geometry, clusters), new_scratch(geometry, X.shape[1])
     rng = np.random.default_rng(len(X))
     for _ in range(n_merges):
         alive = np.flatnonzero(~np.isnan(clusters.weights[: clusters.n_slots]))
         i, j = (int(slot) for slot in rng.choice(alive, 2, replace=False))
         merge_into_new_slot(geometry, clusters, i, j, scratch)
-    features = geometry.storage(X.shape[1]).box_features
+    features = storage(geometry, X.shape[1]).box_features
     index = backend.make_index(clusters, features, Threads([scratch]), False)
     return geometry, clusters, index, scratch
 

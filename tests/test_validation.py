@@ -325,8 +325,8 @@ def every_job_is_long(monkeypatch):
 
 
 def test_a_long_job_is_announced_and_done(every_job_is_long):
-    X = np.random.default_rng(0).normal(size=(50, 2))
-    message = r"linkage of 50 distinct rows with 2 columns may take about .* minutes.*threshold"
+    X = np.random.default_rng(0).normal(size=(250, 2))
+    message = r"linkage of 250 distinct rows with 2 columns may take about .* minutes.*threshold"
     with pytest.warns(UserWarning, match=message) as caught:
         tree = fastrbhc.linkage(X, "ward")
     assert tree.n_trees == 1
@@ -334,8 +334,8 @@ def test_a_long_job_is_announced_and_done(every_job_is_long):
 
 
 def test_a_long_fit_is_announced_and_done(every_job_is_long):
-    X = np.random.default_rng(0).normal(size=(50, 2))
-    with pytest.warns(UserWarning, match="50 distinct rows"):
+    X = np.random.default_rng(0).normal(size=(250, 2))
+    with pytest.warns(UserWarning, match="250 distinct rows"):
         model = RBHC("ward", n_clusters=3).fit(X)
     assert model.n_clusters_ == 3
 

@@ -145,6 +145,8 @@ def _describe(value: Any, words: list[int], floats: list[tuple[int, float]]) -> 
     if isinstance(value, Job):
         words += (value.address, value.task._address)
         return Job
+    if isinstance(value, np.ndarray):  # as joblib maps them into memory
+        return _describe(value.view(np.ndarray), words, floats)
     if isinstance(value, np.generic):
         return _describe(value.item(), words, floats)
     raise TypeError(f"a record cannot hold {value!r}")

@@ -47,7 +47,7 @@ def estimated_seconds(chosen: Plan, geometry: Any, points: Observations) -> floa
     while all clusters are single points.
     """
     n, n_features = points.means.shape
-    if n**2 * n_features <= _WORTH_A_PILOT:
+    if chosen.algorithm == "direct" or n**2 * n_features <= _WORTH_A_PILOT:
         return 0.0
 
     def seconds(size: int) -> float:
