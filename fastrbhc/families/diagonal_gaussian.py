@@ -31,6 +31,7 @@ from fastrbhc.families._smoothing import Smoothing, shift
 
 # Columns whose variances are multiplied before a logarithm is taken: in exact values, in bounds.
 _COLUMNS_PER_LOG, _COLUMNS_PER_QUICK_LOG = 8, 4
+_LARGEST_VOLUME = 1e300
 
 # Covers the rounding of sums of logarithms, as a share of them.
 _SUM_OFF = 1e-13
@@ -337,7 +338,9 @@ def _scan(smoothing, clusters, i, start, stop, scratch):
             volumes[s] *= share0 * value + share1 * (values[s] + share0 * squares[s])
         if k % _COLUMNS_PER_QUICK_LOG == _COLUMNS_PER_QUICK_LOG - 1 or k == d - 1:
             for s in range(size):
-                logs[s] += quick_log(volumes[s])
+                # Where the product overflows, a smaller one is a lower bound too.
+                volume = volumes[s] if not volumes[s] > _LARGEST_VOLUME else _LARGEST_VOLUME
+                logs[s] += quick_log(volume)
                 volumes[s] = 1.0
     own, largest = features[d, i], features[d + 1, i]
     others, largest_others = features[d, start:stop], features[d + 1, start:stop]
