@@ -54,9 +54,9 @@ class VonMisesFisher(NamedTuple):
     C = ‖a + b‖, δ = d(a, b) = p + q − C and c = d(a ∪ b, x) = C + r − N, for κ = 1. Multiplied out,
     ‖a + x‖² + ‖b + x‖² + C² = N² + p² + q² + r².
 
-    1. If c is below both d(a, x) and d(b, x), then ‖a + x‖ < p + e and ‖b + x‖ < q + e with
-       e = N − C = r − c. Put into the identity, r² − e² < 2eδ. As −r ≤ e ≤ r, it follows that e > 0,
-       and from c(r + e) < 2eδ with r ≥ e that c < δ.
+    1. If c is below both d(a, x) and d(b, x), then ‖a + x‖ < p + e and ‖b + x‖ < q + e with e = N −
+       C = r − c. Put into the identity, r² − e² < 2eδ. As −r ≤ e ≤ r, it follows that e > 0, and
+       from c(r + e) < 2eδ with r ≥ e that c < δ.
     2. If δ is at most d(a, x) and d(b, x), then ‖a + x‖ ≤ p + r − δ and ‖b + x‖ ≤ q + r − δ. Put
        into the identity, c² ≤ 2(c − δ)(r + C), so that c ≥ δ.
 
