@@ -116,8 +116,8 @@ def clusters_of_rows(
     """
     rows = geometry.likelihood.observe(X)
     n, n_columns = rows.shape
-    tiles = -(-n // LEAF_SIZE) * LEAF_SIZE
-    capacity = tiles + min(SPARE, tiles) if spare is None else n + spare
+    leaves = -(-n // LEAF_SIZE) * LEAF_SIZE
+    capacity = leaves + min(SPARE, leaves) if spare is None else n + spare
     storage = geometry.storage(n_columns)
     clusters = empty_clusters(
         capacity,

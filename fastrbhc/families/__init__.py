@@ -1,4 +1,4 @@
-"""The exponential families, one a file.
+"""The exponential families, one per file.
 
 Each is a record of its parameters: ``Poisson(smoothing=0.01)``. Functions take the record
 or its name. CONTRIBUTING.md, "Add a family", shows how to write another one: a new module in

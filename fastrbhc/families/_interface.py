@@ -37,7 +37,7 @@ Methods of a separable family, the first four of which run inside kernels:
     φ″ itself, to the last digits, for Taylor values of d. Optional: found from divergences, to
     about 12 digits.
 ``n_parameters(n_features)``
-    How many numbers describe a cluster, for `evidence_threshold`. Optional: one a column.
+    How many numbers describe a cluster, for `evidence_threshold`. Optional: one per column.
 ``phi(x)``
     φ₁ itself, for arrays: the definition, for readers, and for tests of the divergence. Optional.
 ``smoothing_map(n_features)``
@@ -207,7 +207,7 @@ def _no_smoothing(self: Any, n_features: int) -> Smoothing:
     return NONE
 
 
-def _one_a_column(self: Any, n_features: int) -> int:
+def _one_per_column(self: Any, n_features: int) -> int:
     return n_features
 
 
@@ -221,7 +221,7 @@ def _no_check(self: Any, X: Any = None) -> None:
 
 _DEFAULTS: dict[str, Any] = {
     "smoothing_map": _no_smoothing,
-    "n_parameters": _one_a_column,
+    "n_parameters": _one_per_column,
     "observe": _rows_as_they_are,
     "check": _no_check,
     "check_rows": _no_check,

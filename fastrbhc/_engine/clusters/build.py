@@ -1,4 +1,4 @@
-"""Statistics of clusters: one a point, or one a group of rows."""
+"""Statistics of clusters: one cluster per point, or one per group of rows."""
 
 from __future__ import annotations
 

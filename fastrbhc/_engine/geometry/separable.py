@@ -256,7 +256,7 @@ def _box_bound(geometry, clusters, i, boxes, node):
 
 @inlined_kernel
 def _near(geometry, clusters, i, start, cutoff, scratch):
-    """Which slots of a tile have bounds of at most the cutoff, as bits."""
+    """Which slots of a leaf have bounds of at most the cutoff, as bits."""
     family, scale, offset = geometry.family, geometry.scale, geometry.offset
     means, residuals = clusters.means, clusters.residuals
     w0, w1 = clusters.weights[i], load(clusters.weights, (start,))
