@@ -9,11 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
+from fastrbhc._engine.clusters.observations import column_ranges
 from fastrbhc._engine.jit import config
 from fastrbhc.families import Family
 
 # Squares of differences, times the total weight and summed over columns, have to stay finite.
 _LARGEST = 1e120
+# And so do squares of the largest difference in a column, its reciprocal and what is left of them
+# once they are divided by the total weight.
+_SMALLEST = 1e-120
 _LIGHTEST, _HEAVIEST = 1e-50, 1e50
 
 
@@ -150,8 +154,49 @@ def check_values(
                 f"Input {name} contains {zero.size} rows of zeros, the first being row {zero[0]}. "
                 f"The {kind} {family.name!r} needs a direction in every row: drop such rows."
             )
+    _check_resolution(values, family, name)
     family.check_rows(values)
     return values
+
+
+def _check_resolution(values: NDArray[np.float64], family: Family, name: str) -> None:
+    """Reject rows so small that their dissimilarities would underflow."""
+    domain = family.domain
+    advice = f"Measure in a smaller unit: multiply by a power of ten, so that {name} is"
+    if domain.needs_positive_total:
+        totals = values.sum(axis=1)
+        small = np.flatnonzero(totals < _SMALLEST)
+        if small.size:
+            raise ValueError(
+                f"Input {name} contains rows with very small totals: row {small[0]} adds up to "
+                f"{totals[small[0]]:g}. Scale all counts by the same factor, so that totals are at "
+                f"least {_SMALLEST:g}."
+            )
+        return
+    if domain.needs_nonzero_row:
+        small = np.flatnonzero(np.abs(values).max(axis=1) < _SMALLEST)
+        if small.size:
+            raise ValueError(
+                f"Input {name} contains rows whose squares underflow: row {small[0]} has no value "
+                f"above {_SMALLEST:g}. Only directions matter here: multiply such rows by any "
+                "large number."
+            )
+        return
+    if not domain.includes_lower and 0.0 <= values.min() - domain.lower < _SMALLEST:
+        raise ValueError(
+            f"Input {name} contains values as small as {values.min():g}, whose reciprocals "
+            f"overflow when squared. {advice} at least {_SMALLEST:g}."
+        )
+    # Two rows that differ enough settle it without a pass over all values.
+    if np.abs(values[0] - values[-1]).max() >= _SMALLEST:
+        return
+    lowest, highest = column_ranges(values)
+    width = (highest - lowest).max()
+    if 0.0 < width < _SMALLEST:
+        raise ValueError(
+            f"Input {name} contains values that differ by at most {width:g}, and their squares "
+            f"underflow. {advice} at least {_SMALLEST:g} wide in some column."
+        )
 
 
 def check_covariance(given: ArrayLike, n_features: int) -> NDArray[np.float64]:

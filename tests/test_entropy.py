@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from fastrbhc.families._entropy import entropy_divergence, log_excess
+from fastrbhc._engine.math.entropy import entropy_divergence, log_excess
 
 pytestmark = pytest.mark.fast
 

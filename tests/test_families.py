@@ -51,10 +51,7 @@ def assert_accurate(computed, X0, X1, family, weights0=None, weights1=None):
     if abs(reference) < 1e-45 * size:  # the same means: what is left is rounding of 60 digits
         assert computed == 0.0
         return
-    allowed = 1e-10 * reference
-    if family.name == "gaussian":  # size = max n|log det|/2
-        allowed = max(allowed, 2e-14 * size)
-    assert abs(computed - reference) <= allowed
+    assert abs(computed - reference) <= 1e-10 * reference
 
 
 def assert_rows_accurate(X0, X1, family):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import exact
+import mpmath
 import numpy as np
 import pytest
 from certificates import certify_greedy
 from test_families import assert_tree_accurate
 from test_geometry import assert_bounds_below_values, evaluate, points, with_merges
 
-from fastrbhc import families, linkage
+from fastrbhc import dissimilarity, families, linkage
 from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters import principal_axes as rotation
 from fastrbhc._engine.clusters.observations import Observations
@@ -93,6 +95,59 @@ def test_the_quick_logarithm():
     out = np.empty(values.size)
     logs(values, out)
     assert abs(out - np.log(values)).max() < 1e-9
+
+
+# Small against the smoothing
+
+
+def assert_heights_are_exact(X, family, weights=None):
+    """To 1e-10 of the definition in 700 digits, as many as it takes at the smallest scales."""
+    tree, family = linkage(X, family, sample_weight=weights), families.as_family(family)
+    weights = np.ones(len(X)) if weights is None else weights
+    leaves = [[row] for row in range(len(X))]
+    for (left, right), height in zip(tree.merges, tree.heights, strict=True):
+        a, b = leaves[left], leaves[right]
+        leaves.append(a + b)
+        with mpmath.workdps(700):
+            reference, _ = exact.dissimilarity(X[a], X[b], family, weights[a], weights[b])
+            assert abs(height - reference) <= 1e-10 * reference
+
+
+@pytest.mark.parametrize("exponent", [-118, -60, -20, -12, -8, -6, -4, -2, 0, 3, 6, 8])
+def test_heights_have_ten_digits_at_any_scale(exponent):
+    rng = np.random.default_rng(8)
+    X = 10.0**exponent * rng.normal(size=(9, 2))
+    assert_heights_are_exact(X, "gaussian")
+    assert_heights_are_exact(X, families.Gaussian(100.0), rng.uniform(0.1, 9.0, 9))
+
+
+@pytest.mark.parametrize("exponent", [-100, -9, -5, -2, 0, 4])
+def test_clusters_about_one_mean(exponent):
+    """Only their shapes differ, and by the square of what is small."""
+    pair = np.array([[1.0, 0.0], [-1.0, 0.0]])
+    X = 10.0**exponent * np.concatenate([pair, 1.125 * pair, pair[:, ::-1], 64.0 * pair[:, ::-1]])
+    labels = np.repeat([0, 1, 2, 3], 2)
+    family = families.as_family("gaussian")
+    for a, b in ((0, 1), (0, 2), (1, 2), (0, 3)):
+        computed = dissimilarity(X[labels == a], X[labels == b], "gaussian")
+        with mpmath.workdps(900):
+            reference, _ = exact.dissimilarity(X[labels == a], X[labels == b], family)
+            assert abs(computed - reference) <= max(1e-10 * reference, 1e-300)
+
+
+@pytest.mark.parametrize("s", [1e-8, 1e-4, 1.0])
+def test_merges_are_the_smallest_at_any_scale(s):
+    X = s * np.random.default_rng(9).normal(size=(30, 3))
+    for neighbors in ("brute", "kd_tree"):
+        tree = linkage(X, "gaussian", algorithm="greedy", neighbors=neighbors)
+        direct = linkage(X, "gaussian")
+        np.testing.assert_array_equal(tree.merges, direct.merges)
+        np.testing.assert_array_equal(tree.heights, direct.heights)
+    # Far below the smoothing, d is Ward's cost over it.
+    if s <= 1e-8:
+        ward = linkage(X, families.SphericalGaussian(0.01))
+        np.testing.assert_array_equal(ward.merges, direct.merges)
+        np.testing.assert_allclose(ward.heights, direct.heights, rtol=1e-10)
 
 
 # Principal axes

@@ -155,38 +155,51 @@ def test_an_estimate_by_squares(foretell):
     [message], sizes = foretell(100_000, lambda n: 1.001e-7 * n**2)
     assert "linkage of 100,000 distinct rows with 2 columns" in message
     assert "about 17 minutes" in message  # 1,000 seconds
-    assert sizes == [20, 500, 2000, 2000]  # a long one is tried again, it may have been compiled
+    assert sizes == [20, 20, 80, 320, 1280]  # the next one would take 2.6 seconds
 
 
 @pytest.mark.fast
 def test_an_estimate_of_linear_growth(foretell):
-    [message], _ = foretell(100_000, lambda n: 0.02 * n)
-    assert "about 33 minutes" in message  # 2,000 seconds
-    assert foretell(100_000, lambda n: 0.005 * n)[0] == []  # 500 seconds
+    [message], _ = foretell(1_000_000, lambda n: 1.001e-3 * n)
+    assert "about 17 minutes" in message  # 1,000 seconds
+    assert foretell(1_000_000, lambda n: 0.5e-3 * n)[0] == []  # 500 seconds
 
 
 @pytest.mark.fast
 def test_a_growth_out_of_bounds_is_not_believed(foretell):
     """Neither less than linear, nor more than by squares."""
-    [message], _ = foretell(100_000, lambda n: 16.0)
-    assert "about 13 minutes" in message  # 16 · 50 seconds
-    [message], _ = foretell(100_000, lambda n: 1e-9 * n**3)
-    assert "about 333 minutes" in message  # 8 · 50² seconds
+    [message], _ = foretell(2_000_000, lambda n: 0.03)
+    assert "about 13 minutes" in message  # at 80 rows, times 25,000
+    [message], _ = foretell(200_000, lambda n: 1e-9 * n**3)
+    assert "about 213 minutes" in message  # 0.0328 seconds at 320 rows, times 625²
 
 
 @pytest.mark.fast
 def test_scans_grow_by_squares(foretell):
     """Whatever small trees say, which are over before all threads have begun."""
-    [message], _ = foretell(100_000, lambda n: 1e-3 * n, neighbors="brute")
-    assert "about 83 minutes" in message  # 2 · 50² seconds
+    [message], _ = foretell(100_000, lambda n: 1e-6 * n, neighbors="brute")
+    assert "about 33 minutes" in message  # at 5,120 rows, times 19.5²
 
 
 @pytest.mark.fast
 def test_trees_grow_until_they_take_long_enough(foretell):
     messages, sizes = foretell(100_000, lambda n: 1e-9 * n**2)
     assert messages == []
-    assert sizes == [20, 500, 2000, 8000]  # 0.064 seconds
-    assert foretell(60_000, lambda n: 1e-12 * n)[1][-1] == 32_000  # there is no larger one
+    assert sizes == [20, 20, 80, 320, 1280, 5120]  # 0.026 seconds
+    assert foretell(90_000, lambda n: 1e-12 * n)[1][-1] == 81_920  # there is no larger one
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize("power", [1.0, 1.5, 2.0])
+@pytest.mark.parametrize("seconds", [1e-6, 1e-4, 1e-3, 0.02])
+def test_pilots_are_bounded(foretell, power, seconds):
+    """All of them take at most two seconds, or a tenth of the time that follows."""
+
+    def time_of(n):
+        return seconds * (n / 20) ** power
+
+    _, sizes = foretell(1_000_000, time_of)
+    assert sum(map(time_of, sizes[1:])) <= min(2.0, 0.1 * time_of(1_000_000))
 
 
 @pytest.mark.fast

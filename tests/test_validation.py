@@ -94,6 +94,49 @@ def test_rows_without_any_count(entry, no_work):
         entry_points("multinomial")[entry](X)
 
 
+TINY = np.array([[0, 7, 0], [1, 4, 8], [2, 2, 8], [4, 5, 1.0], [9, 9, 9]]) * 1e-310
+
+
+@pytest.mark.parametrize("family", ["ward", "gaussian", "diagonal_gaussian", "poisson"])
+@pytest.mark.parametrize("algorithm", ["auto", "greedy", "nn_chain"])
+@pytest.mark.parametrize("neighbors", ["auto", "brute", "kd_tree"])
+@pytest.mark.parametrize("offset", [0.0, np.array([1.0, 0.0, 0.0])])
+def test_differences_whose_squares_underflow(family, algorithm, neighbors, offset, no_work):
+    """The same answer from all algorithms and backends, also next to a constant column."""
+    X = offset + TINY * (np.asarray(offset) == 0.0)
+    with pytest.raises(ValueError, match=r"differ by at most 9e-310.* in a smaller unit"):
+        fastrbhc.linkage(X, family, algorithm=algorithm, neighbors=neighbors)
+
+
+@every_entry
+@pytest.mark.parametrize(
+    ("family", "X", "message"),
+    [
+        ("exponential", [[1e-130, 1.0], [2.0, 3.0]], r"as small as 1e-130, whose reciprocals"),
+        ("multinomial", [[1.0, 2.0], [1e-130, 1e-131]], r"row 1 adds up to 1\.1e-130"),
+        ("von_mises_fisher", [[1.0, 2.0], [1e-130, 0.0]], r"row 1 has no value above 1e-120"),
+    ],
+)
+def test_rows_whose_reciprocals_overflow(entry, family, X, message, no_work):
+    with pytest.raises(ValueError, match=message):
+        entry_points(family)[entry](np.array(X))
+
+
+@pytest.mark.parametrize("family", ["ward", "gaussian", "poisson", "bernoulli", "multinomial"])
+@pytest.mark.parametrize("algorithm", ["auto", "greedy", "nn_chain"])
+@pytest.mark.parametrize("neighbors", ["brute", "kd_tree"])
+def test_tiny_values_beside_ordinary_ones(family, algorithm, neighbors):
+    """As probabilities often are: their differences count as 0."""
+    rng = np.random.default_rng(0)
+    X = rng.choice([0.0, 1e-320, 1e-200, 1e-100, 0.5, 1.0], (40, 3))
+    X[:, 0] += 0.25 * rng.integers(0, 3, 40)
+    X = np.minimum(X, 1.0)
+    X[:, 1] += X.sum(axis=1) == 0.0
+    tree = fastrbhc.linkage(X, family, algorithm=algorithm, neighbors=neighbors)
+    reference = fastrbhc.linkage(np.where(X < 1e-150, 0.0, X), family)
+    np.testing.assert_allclose(tree.heights, reference.heights, rtol=1e-12, atol=1e-99)
+
+
 def test_how_many_more_values_are_wrong(no_work):
     X = GOOD.copy()
     X[1:] = np.nan

@@ -23,9 +23,9 @@ from fastrbhc._engine.geometry.projections import towards_bound
 from fastrbhc._engine.geometry.ward import box_distances
 from fastrbhc._engine.jit import fused_kernel, inlined_kernel, kernel
 from fastrbhc._engine.math import double_double as dd
+from fastrbhc._engine.math.entropy import log_excess
 from fastrbhc._engine.math.fast_log import LOG_OFF, quick_log, quick_logs
 from fastrbhc._engine.simd import LANES, at_most, broadcast, larger, load, smaller, store
-from fastrbhc.families._entropy import log_excess
 from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._smoothing import Smoothing, shift
 

@@ -14,6 +14,8 @@ from fastrbhc.families._smoothing import Smoothing, shift
 
 # Variance over smoothing: beyond this even double-double cannot tell flat clusters apart.
 _MAX_CONDITION = 1e20
+# The same for a single column, where nothing cancels: only overflow has to be avoided.
+_MAX_RATIO = 1e250
 
 
 @family("gaussian", separable=False, reducible=False, covariance="full", domain=Domain())
@@ -54,7 +56,7 @@ class Gaussian(NamedTuple):
         widths = highest - lowest
         column = int(np.argmax(widths))
         excess = (0.5 * widths[column]) ** 2 / self.smoothing
-        if X.shape[1] > 1 and excess > _MAX_CONDITION:
+        if excess > (_MAX_CONDITION if X.shape[1] > 1 else _MAX_RATIO):
             raise ValueError(
                 f"Column {column} is {widths[column]:.3g} wide: its variance may exceed the "
                 f"smoothing {self.smoothing:g} by a factor of {excess:.1g}, and the determinants "

@@ -11,7 +11,7 @@ from scipy.special import xlogy
 from fastrbhc._engine.clusters.observations import Observations
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.math.double_double import add, divide, two_sum
-from fastrbhc.families._entropy import entropy_divergence
+from fastrbhc._engine.math.entropy import entropy_divergence
 from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._smoothing import Smoothing, contraction
 

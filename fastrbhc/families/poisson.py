@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from fastrbhc.families._entropy import entropy_divergence
+from fastrbhc._engine.math.entropy import entropy_divergence
 from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._smoothing import Smoothing, shift
 

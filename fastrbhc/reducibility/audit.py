@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from fastrbhc._engine.agglomeration.driver import (
     FINISHED,
     OUT_OF_BUDGET,
+    STUCK,
     WANTS_REBUILD,
     run_interruptibly,
 )
@@ -200,6 +201,8 @@ def _advance(replay, budget, scratch):
         if many_free(log, clusters, replay.rebuild_below):
             return WANTS_REBUILD
         count = _choose(replay)
+        if count == 0:
+            return STUCK
         batch.size = count
         batch.n_parts = 1 if team.size == 1 or count >= 4 * team.size else _PARTS
         parallel_for(team, replay.unite, count, count, scratch)

@@ -11,11 +11,17 @@ import time
 from collections.abc import Callable, Mapping
 
 # Return values of such a kernel.
-FINISHED, OUT_OF_BUDGET, WANTS_REBUILD, WANTS_LOOK_UP, WANTS_MERGES = 0, 1, 2, 3, 4
+FINISHED, OUT_OF_BUDGET, WANTS_REBUILD, WANTS_LOOK_UP, WANTS_MERGES, STUCK = 0, 1, 2, 3, 4, 5
 
 # Approximate duration of one call of a kernel, so that Ctrl-C and the progress bar react well
 # within half a second.
 _SECONDS = 0.1
+
+_NO_PROGRESS = (
+    "merging made no progress. Either the dissimilarity of a user-defined family is not symmetric "
+    "or not a number, or this is a bug in fastrbhc: please report it, with the data and the output "
+    "of fastrbhc.show_versions()"
+)
 
 
 def run_interruptibly(
@@ -27,6 +33,11 @@ def run_interruptibly(
 
     The budget counts pairs of clusters times columns, and adapts to the clock. The result does not
     depend on how the work is divided.
+
+    Raises
+    ------
+    RuntimeError
+        If the kernel is stuck: the next step would change nothing, for ever.
     """
     budget = 1_000_000
     while True:
@@ -35,6 +46,8 @@ def run_interruptibly(
         report()
         if status == FINISHED:
             return
+        if status == STUCK:
+            raise RuntimeError(_NO_PROGRESS)
         if status != OUT_OF_BUDGET:
             requests[status]()
             continue

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from fastrbhc._engine.agglomeration.driver import (
     FINISHED,
     OUT_OF_BUDGET,
+    STUCK,
     WANTS_LOOK_UP,
     WANTS_REBUILD,
     run_interruptibly,
@@ -216,7 +217,8 @@ def _advance(state, longest, budget, scratch):
     log, clusters, batch, team = state.log, state.clusters, state.batch, state.team
     if batch.unsettled:
         batch.unsettled = False
-        _settle(state, scratch)
+        if not _settle(state, scratch):
+            return STUCK
     while budget > 0:
         room = batch.copies - clusters.n_slots
         if many_free(log, clusters, state.rebuild_below) or room < _batch_size(log, batch):
@@ -233,7 +235,8 @@ def _advance(state, longest, budget, scratch):
         budget -= queued * clusters.n_slots * clusters.means.shape[0]
         batch.n_looked_up += queued
         parallel_for(team, state.look_up, queued, _n_pieces(queued, team), scratch)
-        _settle(state, scratch)
+        if not _settle(state, scratch):
+            return STUCK
     return OUT_OF_BUDGET
 
 
@@ -354,7 +357,10 @@ def _look_up(work, first, last, scratch):
 
 @kernel
 def _settle(state, scratch):
-    """Record the confirmed pairs, restore the others, and insert all links into the heap."""
+    """Record the confirmed pairs, restore the others, and insert all links into the heap.
+
+    Returns whether the first pair, if there is one, was confirmed, as it has to be.
+    """
     log, clusters, links, heap = state.log, state.clusters, state.links, state.heap
     batch, ranks, nodes = state.batch, clusters.ranks, log.nodes
     queue, pairs, queued = batch.queue, batch.n_pairs, batch.n_queued
@@ -392,6 +398,7 @@ def _settle(state, scratch):
         i = queue[q]
         link(clusters, nodes, links, i, links.values[i], links.neighbors[i])
         insert(heap, links, ranks, i)
+    return holding > 0 or pairs == 0
 
 
 @kernel

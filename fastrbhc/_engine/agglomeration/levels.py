@@ -25,6 +25,7 @@ import numpy as np
 from fastrbhc._engine.agglomeration.driver import (
     FINISHED,
     OUT_OF_BUDGET,
+    STUCK,
     WANTS_LOOK_UP,
     WANTS_MERGES,
     WANTS_REBUILD,
@@ -215,6 +216,9 @@ def _advance(state, longest_queue, longest_list, scratch):
             n_stretches = (clusters.n_slots + STRETCH - 1) // STRETCH
             parallel_for(team, state.start, n_stretches, n_stretches, scratch)
             compact_lists(rounds, n_stretches)
+            # The cluster with the smallest key is stale, or has a reciprocal neighbour.
+            if rounds.n_queued + rounds.n_found == 0:
+                return STUCK
             continue
         if rounds.n_queued > longest_queue:
             return WANTS_LOOK_UP

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from fastrbhc._engine.agglomeration.driver import (
     FINISHED,
     OUT_OF_BUDGET,
+    STUCK,
     WANTS_REBUILD,
     run_interruptibly,
 )
@@ -131,6 +132,8 @@ def _advance(chain, budget, scratch):
             chain.slots_of_ranks[clusters.ranks[j]] = j
             merged(index, clusters, j, i)
             _cut_back(chain, j, scratch)
+        elif size == log.n_alive:  # a chain visits no cluster twice
+            return STUCK
         else:
             values[size - 1] = value
             slots[size] = j

@@ -22,6 +22,9 @@ from fastrbhc._engine.jit import compiling_for, kernel
 from fastrbhc._engine.math.double_double import two_sum, weighted_mean
 from fastrbhc._engine.records import replaced
 
+# Means are divided by the radius of all: below this its reciprocal, squared, would overflow.
+_SMALLEST_RADIUS = 1e-150
+
 # Columns of rows, or entries of their scatter, that one call of a kernel looks at.
 _PORTION = 4_000_000
 
@@ -170,7 +173,8 @@ def _with_frame(geometry: Any, clusters: Clusters) -> Clusters:
     lowest, highest = np.fmin.reduce(clusters.means, axis=1), np.fmax.reduce(clusters.means, axis=1)
     mirror.centre[:] = 0.5 * lowest + 0.5 * highest
     farthest = np.maximum(highest - mirror.centre, mirror.centre - lowest).max()
-    mirror.radius = farthest if farthest > 0.0 else 1.0
+    # Means that differ by less all have the mirror image 0: bounds are loose, not infinite.
+    mirror.radius = farthest if farthest > _SMALLEST_RADIUS else 1.0
     if mirror.values.shape[0]:
         return with_mirror(geometry, clusters)
     return clusters

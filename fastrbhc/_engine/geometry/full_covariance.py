@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.record import Clusters, difference
+from fastrbhc._engine.geometry import covariance_cache as cache
 from fastrbhc._engine.geometry.contract import (
     FEW_COLUMNS,
     ROUNDING,
@@ -32,24 +33,37 @@ from fastrbhc._engine.geometry.projections import box_violation, slot_violation
 from fastrbhc._engine.geometry.ward import box_distances
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.math.cholesky import (
+    EXCESS,
+    LOSS,
     PANEL,
+    RECIPROCAL_ROOT,
+    SOLUTION,
     add_product,
     add_scatter,
     factor_rows,
     factor_rows_precisely,
+    factor_shape,
 )
 from fastrbhc._engine.math.fast_log import LOG_OFF, quick_log
+from fastrbhc._engine.math.jensen import jensen_gap
 from fastrbhc._engine.simd import LANES as SIMD_LANES
 from fastrbhc._engine.simd import at_most, larger, load, lowest_set_bit, store
+
+# A log determinant is off by at most this times itself and the losses of its pivots.
+_LOG_DET_ROUNDING = 5e-16
+
+# Relative error of d above which the log determinants are not subtracted from each other.
+_TOLERANCE = 5e-11
+
+# A product of pivots is not multiplied further above this, lest it overflow.
+_LARGE = 1e100
 
 
 class FullCovariance(NamedTuple):
     """The geometry of clusters with a mean and a scatter matrix.
 
     Scatter: Σ(x−x̄)(x−x̄)ᵀ by rows of its lower triangle, in double-double; never
-    X − xxᵀ, which cancels. Cached: the log determinants of the leading k×k blocks of the smoothed
-    covariance, k = 1…d, a bound of its largest eigenvalue, 1 for a cluster without
-    extent, and log det / d (the volume).
+    X − xxᵀ, which cancels. `covariance_cache` lists the cached values.
     """
 
     ridge: float
@@ -58,17 +72,18 @@ class FullCovariance(NamedTuple):
     def storage(self, n_features: int) -> Storage:
         return Storage(
             scatter=n_features * (n_features + 1),
-            cached=n_features + 3,
+            cached=n_features + cache.N_NAMED,
             scan_features=n_scan_features(n_features),
             mirrored=True,
             principal=n_features > FEW_COLUMNS,
-            box_features=(n_features, n_features + 2),  # largest eigenvalue and volume
+            box_features=(n_features + cache.LARGEST_EIGENVALUE, n_features + cache.VOLUME),
             points_alike=True,
         )
 
     def scratch_shapes(self, n_features: int) -> ScratchShapes:
+        rows, columns = factor_shape(n_features)
         return ScratchShapes(
-            matrix=(2 * n_features, n_features + 3),  # a Cholesky factor and a solution
+            matrix=(2 * rows, columns),  # as `jensen_gap` needs it
             lanes=(lanes_size(n_features), LANES),
         )
 
@@ -101,7 +116,7 @@ class FullCovariance(NamedTuple):
         w0, w1 = clusters.weights[i], clusters.weights[j]
         weight = w0 + w1
         product = (w0 / weight) * (w1 / weight)
-        if clusters.cached[i, d + 1] + clusters.cached[j, d + 1] == 2.0:
+        if clusters.cached[i, d + cache.NO_EXTENT] + clusters.cached[j, d + cache.NO_EXTENT] == 2.0:
             distance = 0.0  # two points: A = εI
             for k in range(d):
                 step = difference(clusters, i, j, k)
@@ -152,14 +167,16 @@ class FullCovariance(NamedTuple):
         k, w0 = 2 * d, clusters.weights[i]
         w1, eigenvalue1 = load(boxes, (group, k, 0)), load(boxes, (group, k + 2, 0))
         weight = w0 + w1
-        largest = (w0 * clusters.cached[i, d] + w1 * eigenvalue1) / weight
+        largest = (
+            w0 * clusters.cached[i, d + cache.LARGEST_EIGENVALUE] + w1 * eigenvalue1
+        ) / weight
         ratio = (w0 / weight) * (w1 / weight) * distance / largest
         bounds = weight * ratio / (2.0 + ratio) * ROUNDING
         store(scratch.bounds, bounds)
         near = at_most(bounds, cutoff)
         if near == 0:
             return near
-        volume0 = clusters.cached[i, d + 2]
+        volume0 = clusters.cached[i, d + cache.VOLUME]
         low, high = load(boxes, (group, k + 3, 0)), load(boxes, (group, k + 4, 0))
         gap = larger(larger(low - volume0, volume0 - high), 0.0)
         most = 0.5 * weight * (ratio + (0.125 * d) * gap * gap)
@@ -206,7 +223,7 @@ class FullCovariance(NamedTuple):
     def refresh(geometry, clusters, i, scratch):
         if not _refresh_shape(geometry, clusters, i, scratch.matrix, False):
             _refresh_shape(geometry, clusters, i, scratch.matrix, True)
-        update_scan_features(geometry.ridge, clusters, i, n_features(geometry, clusters))
+        update_scan_features(clusters, i, n_features(geometry, clusters))
 
 
 @kernel
@@ -228,14 +245,14 @@ def _box_bound(clusters, i, boxes, group, lane, d, cutoff):
         low, high = boxes[group, 2 * k, lane], boxes[group, 2 * k + 1, lane]
         gap = max(max(low - mean, mean - high), 0.0)
         distance += gap * gap
-    volume0, k = clusters.cached[i, d + 2], 2 * d
+    volume0, k = clusters.cached[i, d + cache.VOLUME], 2 * d
     volume1 = min(max(volume0, boxes[group, k + 3, lane]), boxes[group, k + 4, lane])
     return _bound(
         d,
         cutoff,
         distance,
         clusters.weights[i],
-        clusters.cached[i, d],
+        clusters.cached[i, d + cache.LARGEST_EIGENVALUE],
         volume0,
         boxes[group, k, lane],
         boxes[group, k + 2, lane],
@@ -283,35 +300,49 @@ def _by_cholesky(geometry, clusters, i, j, cutoff, work, precise):
     bound of the whole. Rounding must not turn that into a wrong verdict: the bound has
     to pass the cutoff by more than the pivots and logarithms can be off. NaN if floats are not
     precise enough.
+
+    Log determinants are relative to the ridge, so that none of their digits are lost where the
+    scatter is small against it.
     """
     d = n_features(geometry, clusters)
     w0, w1 = clusters.weights[i], clusters.weights[j]
     weight = w0 + w1
     share = (w0 / weight) * (w1 / weight) * weight
     ridge = weight * geometry.ridge
-    log_det, magnitude, mahalanobis, value = 0.0, 0.0, 0.0, 0.0
+    log_det, loss, mahalanobis, own, value = 0.0, 0.0, 0.0, 0.0, 0.0
     for first in range(0, d, PANEL):
         last = min(first + PANEL, d)
         if precise:
             factor_rows_precisely(clusters.scatter, i, j, d, first, ridge, work)
         elif not factor_rows(clusters.scatter, i, j, d, first, ridge, work):
             return np.nan
+        growth = 0.0  # the product of (pivot / ridge), less 1
         for k in range(first, last):
             solution = difference(clusters, i, j, k)
             for m in range(k):
-                solution -= work[k, m] * work[m, d]
-            solution *= work[k, d + 2]
-            work[k, d] = solution
+                solution -= work[k, m] * work[m, d + SOLUTION]
+            solution *= work[k, d + RECIPROCAL_ROOT]
+            work[k, d + SOLUTION] = solution
             mahalanobis += solution * solution
-            log_pivot = math.log(work[k, d + 1] / weight)
-            log_det += log_pivot
-            magnitude += abs(log_pivot)
+            if growth > _LARGE:
+                log_det += math.log1p(growth)
+                growth = 0.0
+            ratio = work[k, d + EXCESS] / ridge
+            growth += ratio + growth * ratio
+            loss += work[k, d + LOSS]
+        log_det += math.log1p(growth)
         own = w0 * clusters.cached[i, last - 1] + w1 * clusters.cached[j, last - 1]
-        bracket = max(weight * log_det - own, 0.0)
-        value = 0.5 * (bracket + weight * math.log1p(share * mahalanobis))
-        doubt = 1e-12 * magnitude + 4e-12 * last * d
+        gap = max(weight * log_det - own, 0.0)
+        value = 0.5 * (gap + weight * math.log1p(share * mahalanobis))
+        doubt = 1e-12 * log_det + 4e-12 * last * d
         if last < d and value * ROUNDING - doubt * weight > cutoff:
             return value
+    errors = d + cache.LOG_DET_ERROR
+    error = weight * (_LOG_DET_ROUNDING * (log_det + loss))
+    error += w0 * clusters.cached[i, errors] + w1 * clusters.cached[j, errors]
+    if error > _TOLERANCE * value and value - error <= cutoff:
+        gap = jensen_gap(clusters.scatter, i, j, w0, w1, d, ridge, work)
+        return 0.5 * (gap + weight * math.log1p(share * mahalanobis))
     return value
 
 
@@ -348,16 +379,16 @@ def _curvature(geometry, clusters, i, j, centre, work, precise):
             work[k, d] -= work[k, m] * work[m, d]
             for column in range(d):
                 matrix[k, column] -= work[k, m] * matrix[m, column]
-        work[k, d] *= work[k, d + 2]
+        work[k, d] *= work[k, d + RECIPROCAL_ROOT]
         mahalanobis += work[k, d] * work[k, d]
         for column in range(d):
-            matrix[k, column] *= work[k, d + 2]
+            matrix[k, column] *= work[k, d + RECIPROCAL_ROOT]
     for row in range(d):
         for k in range(d):
             value = matrix[row, k]
             for m in range(k):
                 value -= work[k, m] * matrix[row, m]
-            matrix[row, k] = value * work[k, d + 2]
+            matrix[row, k] = value * work[k, d + RECIPROCAL_ROOT]
             squares += matrix[row, k] * matrix[row, k]
     return weight * mahalanobis + 0.5 * (weight * weight) * squares
 
@@ -368,14 +399,15 @@ def _refresh_shape(geometry, clusters, i, work, precise):
     d = n_features(geometry, clusters)
     weight = clusters.weights[i]
     ridge = weight * geometry.ridge
-    log_det, trace, squares = 0.0, 0.0, 0.0
+    log_det, loss, trace, squares = 0.0, 0.0, 0.0, 0.0
     for first in range(0, d, PANEL):
         if precise:
             factor_rows_precisely(clusters.scatter, i, -1, d, first, ridge, work)
         elif not factor_rows(clusters.scatter, i, -1, d, first, ridge, work):
             return False
         for k in range(first, min(first + PANEL, d)):
-            log_det += math.log(work[k, d + 1] / weight)
+            log_det += math.log1p(work[k, d + EXCESS] / ridge)
+            loss += work[k, d + LOSS]
             clusters.cached[i, k] = log_det
             trace += clusters.scatter[i, k * (k + 3) // 2] / weight
     for k in range(d):
@@ -387,7 +419,8 @@ def _refresh_shape(geometry, clusters, i, work, precise):
     # term covers what cancels in the deviation.
     deviation = max(squares / d - 1.0 / d**2, 0.0) + 1e-14
     largest = trace * (1.0 / d + math.sqrt((d - 1) * deviation))
-    clusters.cached[i, d] = largest * (1.0 + 1e-9) + geometry.ridge
-    clusters.cached[i, d + 1] = 1.0 if trace == 0.0 else 0.0
-    clusters.cached[i, d + 2] = log_det / d
+    clusters.cached[i, d + cache.LARGEST_EIGENVALUE] = largest * (1.0 + 1e-9) + geometry.ridge
+    clusters.cached[i, d + cache.NO_EXTENT] = 1.0 if trace == 0.0 else 0.0
+    clusters.cached[i, d + cache.VOLUME] = log_det / d
+    clusters.cached[i, d + cache.LOG_DET_ERROR] = _LOG_DET_ROUNDING * (log_det + loss)
     return True

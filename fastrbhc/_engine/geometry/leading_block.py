@@ -18,9 +18,8 @@ off by more than 2eQγ/KEPT < 4e-6 of itself, and the logarithm of all that by l
 
 from __future__ import annotations
 
-import math
-
 from fastrbhc._engine.geometry.contract import ROUNDING
+from fastrbhc._engine.geometry.covariance_cache import LARGEST_EIGENVALUE
 from fastrbhc._engine.geometry.float32_means import mirror_distances
 from fastrbhc._engine.jit import fused_kernel, inlined_kernel, kernel
 from fastrbhc._engine.math.fast_log import LOG_OFF, quick_log
@@ -50,7 +49,7 @@ def lanes_size(n_features: int) -> int:
 
 
 @kernel
-def update_scan_features(ridge, clusters, i, n_features):
+def update_scan_features(clusters, i, n_features):
     """Fill the scan features of slot i from its scatter and cached values."""
     features = clusters.scan_features
     if features.shape[0] == 0:
@@ -59,8 +58,8 @@ def update_scan_features(ridge, clusters, i, n_features):
     size = q * (q + 1) // 2
     for entry in range(size):
         features[entry, i] = clusters.scatter[i, entry]
-    features[size, i] = clusters.cached[i, q - 1] - q * math.log(ridge)
-    features[size + 1, i] = clusters.cached[i, n_features]
+    features[size, i] = clusters.cached[i, q - 1]
+    features[size + 1, i] = clusters.cached[i, n_features + LARGEST_EIGENVALUE]
 
 
 @fused_kernel
@@ -97,9 +96,8 @@ def leaf_bounds(clusters, i, start, n_features, cutoff, scratch):
         distance = distance + step * step
     w0, w1 = clusters.weights[i], load(clusters.weights, (start,))
     weight = w0 + w1
-    eigenvalues = w0 * clusters.cached[i, n_features] + w1 * load(
-        clusters.cached.T, (n_features, start)
-    )
+    entry = n_features + LARGEST_EIGENVALUE
+    eigenvalues = w0 * clusters.cached[i, entry] + w1 * load(clusters.cached.T, (entry, start))
     ratio = w0 * w1 * distance / (weight * eigenvalues)
     quick = ROUNDING * weight * ratio / (2.0 + ratio)
     store(bounds, quick)

@@ -18,6 +18,7 @@ which is concave in s, and so is smallest at one end of a range of s.
 from __future__ import annotations
 
 from fastrbhc._engine.geometry.contract import ROUNDING
+from fastrbhc._engine.geometry.covariance_cache import LARGEST_EIGENVALUE
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.math.fast_log import LOG_OFF, quick_log
 from fastrbhc._engine.simd import LANES
@@ -140,5 +141,5 @@ def _variance(ridge, clusters, d, i, direction, sign):
         total += direction[k] * (2.0 * row + clusters.scatter[i, entry + k] * direction[k])
         length += direction[k] * direction[k]
         entry += k + 1
-    rounding = sign * 1e-13 * clusters.cached[i, d]
+    rounding = sign * 1e-13 * clusters.cached[i, d + LARGEST_EIGENVALUE]
     return max(total / clusters.weights[i] + rounding * length, 0.0) + ridge * length

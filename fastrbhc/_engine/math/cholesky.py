@@ -9,8 +9,11 @@ that factor, and repeat the work in double-double if it is too large. Only scatt
 double-double for this. The differences of means may be floats: their rounding tilts a flat cluster
 by 2⁻⁵³, which enters squared.
 
-A factor of d columns is stored in an array of 2d rows. The columns after the first d have room for
-a solution, the pivots and the reciprocals of their roots.
+A factor of d columns is stored in an array of the shape `factor_shape(d)`. The columns after the
+first d have names, as offsets from d.
+
+Every pivot is the ridge plus an *excess* that is not negative. The excess is computed by itself:
+where the scatter is small against the ridge, the pivot has lost its digits.
 """
 
 from __future__ import annotations
@@ -20,11 +23,24 @@ import math
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.math.double_double import add, multiply, two_product, two_sum
 
+# Columns of a factor after the first d, as offsets from d.
+SOLUTION = 0  # room for the solution of a system
+PIVOT = 1
+RECIPROCAL_ROOT = 2  # of the pivot
+EXCESS = 3  # the pivot less the ridge
+LOSS = 4  # the relative rounding error of the pivot, in units of the last place
+_N_NAMED = 5
+
 # Rows of a factor in floats that are computed at a time.
 PANEL = 4
 
 # A pivot below this share of its diagonal entry has lost four digits: repeat in double-double.
 CANCELLED = 1e-4
+
+
+def factor_shape(n_features: int) -> tuple[int, int]:
+    """The shape of an array that holds a factor, in floats or in double-double."""
+    return 2 * n_features, n_features + _N_NAMED
 
 
 @kernel
@@ -72,7 +88,7 @@ def factor_rows(scatter, i, j, n_features, first, ridge, work):
             total1 -= entry * panel[column, 1]
             total2 -= entry * panel[column, 2]
             total3 -= entry * panel[column, 3]
-        scale = work[m, n_features + 2]
+        scale = work[m, n_features + RECIPROCAL_ROOT]
         panel[m, 0], panel[m, 1] = total0 * scale, total1 * scale
         panel[m, 2], panel[m, 3] = total2 * scale, total3 * scale
     for k in range(first, last):
@@ -92,19 +108,21 @@ def factor_rows(scatter, i, j, n_features, first, ridge, work):
         if k > first + 2:
             work[k, row3] = total3
         for m in range(first, k + 1):
-            diagonal = _sum(scatter, i, j, k * (k + 1) // 2 + m)
-            if m == k:
-                diagonal += ridge
-            total = diagonal - work[k, m]
+            entry = _sum(scatter, i, j, k * (k + 1) // 2 + m)
+            total = entry - work[k, m]
             for column in range(first, m):
                 total -= work[k, column] * work[m, column]
             if m < k:
-                work[k, m] = total * work[m, n_features + 2]
+                work[k, m] = total * work[m, n_features + RECIPROCAL_ROOT]
             else:
-                pivot = max(total, ridge)  # holds but for rounding
+                excess = max(total, 0.0)  # holds but for rounding
+                pivot = excess + ridge
                 work[k, k] = math.sqrt(pivot)
-                work[k, n_features + 1], work[k, n_features + 2] = pivot, 1.0 / work[k, k]
-                if pivot < CANCELLED * diagonal:
+                work[k, n_features + PIVOT] = pivot
+                work[k, n_features + RECIPROCAL_ROOT] = 1.0 / work[k, k]
+                work[k, n_features + EXCESS] = excess
+                work[k, n_features + LOSS] = entry / pivot
+                if pivot < CANCELLED * (entry + ridge):
                     return False
     return True
 
@@ -131,8 +149,6 @@ def _factor_row(scatter, i, j, low, k, ridge, factor):
         total, rest = scatter[i, first + m], scatter[i, half + first + m]
         if j >= 0:
             total, rest = add(total, rest, scatter[j, first + m], scatter[j, half + first + m])
-        if m == k:
-            total, rest = add(total, rest, ridge, 0.0)
         for column in range(m):
             high0, low0 = factor[k, column], factor[low + k, column]
             high1, low1 = factor[m, column], factor[low + m, column]
@@ -144,11 +160,13 @@ def _factor_row(scatter, i, j, low, k, ridge, factor):
             product, error = two_product(quotient, factor[m, m])
             remainder = ((total - product) - error) + (rest - quotient * factor[low + m, m])
             factor[k, m], factor[low + k, m] = two_sum(quotient, remainder / factor[m, m])
-    if total < ridge:
-        total, rest = ridge, 0.0
+    if total < 0.0:
+        total, rest = 0.0, 0.0
+    factor[k, low + EXCESS], factor[k, low + LOSS] = total, 0.0
+    total, rest = add(total, rest, ridge, 0.0)
     root = math.sqrt(total)
     square, error = two_product(root, root)
     factor[k, k], factor[low + k, k] = two_sum(
         root, (((total - square) - error) + rest) / (2.0 * root)
     )
-    factor[k, low + 1], factor[k, low + 2] = total, 1.0 / factor[k, k]
+    factor[k, low + PIVOT], factor[k, low + RECIPROCAL_ROOT] = total, 1.0 / factor[k, k]

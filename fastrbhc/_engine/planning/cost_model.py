@@ -16,7 +16,9 @@ from fastrbhc._engine.planning.plan import Plan
 
 # Above this many pairs times columns, timing runs on subsamples come first.
 _WORTH_A_PILOT = 5_000_000_000
-_PILOT, _PILOT_SECONDS, _LONG_PILOT_SECONDS = 500, 0.01, 0.3
+_PILOT, _PILOT_SECONDS, _LONG_PILOT_SECONDS = 20, 0.01, 0.3
+# All timing runs together take at most this long, and at most this share of the estimate.
+_MOST_SECONDS, _MOST_SHARE = 2.0, 0.1
 _LONG_SECONDS = 600.0
 
 
@@ -43,33 +45,41 @@ def estimated_seconds(chosen: Plan, geometry: Any, points: Observations) -> floa
     """Estimated time for all points, from trees of subsamples; 0 for small jobs.
 
     With scans the time grows as n². With the kd-tree the growth is measured too: little more than n
-    for favourable data. Timing only queries would not do, because full covariances cost nothing
+    for favourable data. Each run is four times as large as the one before, as long as all of them
+    together take two seconds at most, and a tenth of the estimate. Timing only queries would not do, because full covariances cost nothing
     while all clusters are single points.
     """
     n, n_features = points.means.shape
     if chosen.algorithm == "direct" or n**2 * n_features <= _WORTH_A_PILOT:
         return 0.0
 
-    def seconds(size: int) -> float:
-        once = attempt(size)
-        # Another size may need kernels that are compiled first: measure again.
-        return once if once < _LONG_PILOT_SECONDS else min(once, attempt(size))
+    spent = 0.0
 
     def attempt(size: int) -> float:
+        nonlocal spent
         start = time.perf_counter()
         # Points are in hash order, so the first of them are a random sample. A suitable λ would
         # depend on the size of the sample; without one the time is an upper bound.
         sample = planned_clusters(chosen, geometry, take(points, np.arange(size)))
         agglomerate(chosen, geometry, sample, np.inf, lambda *_: None)
-        return time.perf_counter() - start
+        elapsed = time.perf_counter() - start
+        spent += elapsed
+        return elapsed
 
-    attempt(min(20, n))  # compiles, if necessary
+    def seconds(size: int) -> float:
+        once = attempt(size)
+        # Another size may need kernels that are compiled first: measure again.
+        return once if once < _LONG_PILOT_SECONDS else min(once, attempt(size))
+
+    size = min(_PILOT, n)
+    attempt(size)  # compiles, if necessary
+    spent = 0.0
     # Scans of few rows take less time than their overhead, which would look like linear growth.
     least_growth = 2.0 if chosen.scans else 1.0
-    size = min(_PILOT, n)
     now = seconds(size)
     estimate = now * (n / size) ** 2
-    while 4 * size <= n:
+    # The next run may take sixteen times as long, and twice that if it is repeated.
+    while 4 * size <= n and spent + 32.0 * now <= min(_MOST_SECONDS, _MOST_SHARE * estimate):
         size, before, now = 4 * size, now, seconds(4 * size)
         growth = min(max(math.log(now / before, 4.0), least_growth), 2.0)
         estimate = now * (n / size) ** growth

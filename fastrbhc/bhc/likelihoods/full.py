@@ -33,6 +33,7 @@ from fastrbhc._engine.math.cholesky import (
     add_product,
     add_scatter,
     factor_rows_precisely,
+    factor_shape,
 )
 from fastrbhc._engine.math.fast_log import LOG_OFF, quick_log
 from fastrbhc._engine.records import record
@@ -84,7 +85,7 @@ class Scatter:
 
     def scratch_shapes(self, n_columns: int) -> ScratchShapes:
         return ScratchShapes(
-            matrix=(2 * n_columns, n_columns + 3),  # a factor
+            matrix=factor_shape(n_columns),
             lanes=(1, n_columns * (n_columns + 1)),  # the scatter of a union
         )
 
