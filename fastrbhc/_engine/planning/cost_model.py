@@ -45,9 +45,9 @@ def estimated_seconds(chosen: Plan, geometry: Any, points: Observations) -> floa
     """Estimated time for all points, from trees of subsamples; 0 for small jobs.
 
     With scans the time grows as n². With the kd-tree the growth is measured too: little more than n
-    for favourable data. Each run is four times as large as the one before, as long as all of them
-    together take two seconds at most, and a tenth of the estimate. Timing only queries would not do, because full covariances cost nothing
-    while all clusters are single points.
+    for favourable data. Each run is four times as large as the one before. All of them together
+    take two seconds at most, and at most a tenth of the estimate. Timing only queries would not do,
+    because full covariances cost nothing while all clusters are single points.
     """
     n, n_features = points.means.shape
     if chosen.algorithm == "direct" or n**2 * n_features <= _WORTH_A_PILOT:
@@ -62,7 +62,7 @@ def estimated_seconds(chosen: Plan, geometry: Any, points: Observations) -> floa
         # depend on the size of the sample; without one the time is an upper bound.
         sample = planned_clusters(chosen, geometry, take(points, np.arange(size)))
         agglomerate(chosen, geometry, sample, np.inf, lambda *_: None)
-        elapsed = time.perf_counter() - start
+        elapsed = max(time.perf_counter() - start, 1e-9)
         spent += elapsed
         return elapsed
 
