@@ -90,7 +90,7 @@ def test_variances_of_any_size(scale, smoothing):
 
 @pytest.mark.fast
 def test_columns_that_are_too_wide():
-    with pytest.raises(ValueError, match="too much for the smoothing 1e-09"):
+    with pytest.raises(ValueError, match="too wide for the smoothing 1e-09"):
         linkage([[0.0], [1e119]], families.DiagonalGaussian(1e-9))
 
 
