@@ -338,7 +338,7 @@ def test_files_that_do_not_fit(tmp_path):
     with pytest.raises(ValueError, match="holds rows; expected X and y"):
         _labelled.read_labelled(path)
     np.savez(path, X=np.eye(3), y=np.arange(2))
-    with pytest.raises(ValueError, match="not a class for each row"):
+    with pytest.raises(ValueError, match="not one class per row"):
         _labelled.read_labelled(path)
 
 

@@ -275,7 +275,7 @@ def test_sizes_and_scales_that_are_refused():
         figure1(largest_sizes=[19])
     with pytest.raises(TypeError, match="scales has to be a whole number"):
         figure1(scales=[0.5])
-    with pytest.raises(ValueError, match="have to hold a value each"):
+    with pytest.raises(ValueError, match="have to hold at least one value each"):
         figure1(scales=[])
 
 

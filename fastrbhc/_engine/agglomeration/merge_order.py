@@ -16,7 +16,7 @@ def by_level(merges: Merges, n: int) -> Merges:
     """The merges in the order of their heights, which is valid because d is reducible.
 
     The order therefore does not depend on slots or rounds. Of merges at the same height, those with
-    the smallest depth below come first, and of these the one with the smallest rank.
+    the shallowest subtrees come first, and of these the one with the smallest rank.
     """
     children, heights = merges
     levels = subtree_maxima(children, heights, n)

@@ -169,7 +169,7 @@ def compact_lists(rounds, n_stretches):
 
 @kernel
 def pair_up(rounds):
-    """Find pairs to merge among the slots found; queue unions and clusters that lose a neighbour."""
+    """Find pairs to merge among the slots found; queue unions, and clusters losing a neighbour."""
     queries, reverse, level = rounds.queries, rounds.reverse, rounds.level
     keys, neighbors, queue = queries.values, queries.neighbors, queries.queue
     n_queued, pairs = rounds.n_queued, 0
