@@ -33,7 +33,7 @@ _BENCHMARKS_FORMAT, _RESULTS_FORMAT = 2, 2
 
 
 class Commit(NamedTuple):
-    """The machine and environment of results."""
+    """A commit that results belong to."""
 
     hash: str
     date: int  # milliseconds since 1970
