@@ -199,7 +199,7 @@ EXPERIMENT = Experiment(
     "compare_thresholds",
     "choices of lambda compared on all data",
     "How many clusters each choice of lambda finds, and how good they are, on the data of "
-    "Tables 2 and 3, digits as counts, and files of one's own.",
+    "Tables 2 and 3, digits as counts, and your own files.",
     "--repeats 10 --json thresholds.json --also words=multinomial=20newsgroups.npz",
     ("repeats", 10, "data sets of each kind"),
     (
