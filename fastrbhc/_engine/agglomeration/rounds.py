@@ -1,4 +1,4 @@
-"""The state from which `levels` chooses merges: nearest neighbours, and lists of their reverse.
+"""The state from which `levels` chooses merges: nearest and reverse neighbours.
 
 Every cluster is in the list of its nearest neighbour. It leaves that list only when the neighbour
 is merged, and then the whole list is read, so that the cost of a round is proportional to the

@@ -259,9 +259,9 @@ def box_bounds(geometry, clusters, i, boxes, group, cutoff, scratch):
 def violation_bounds(geometry, clusters, a, b, start, stop, cutoff, scratch):
     """Bound the larger of d(a∪x, b) and d(b∪x, a) for every x in the slots start…stop−1.
 
-    The lower bounds are written to scratch.bounds; NaN for free slots. If the larger
-    one exceeds the cutoff, any value above the cutoff may be written. `fastrbhc.reducibility.audit`
-    explains the purpose. By default the bounds are 0.
+    The lower bounds are written to scratch.bounds; NaN for free slots. If the larger one exceeds
+    the cutoff, any value above the cutoff may be written. `fastrbhc.reducibility.audit` explains
+    the purpose. By default the bounds are 0.
     """
     for s in range(stop - start):
         scratch.bounds[s] = 0.0 * clusters.weights[start + s]

@@ -150,7 +150,7 @@ class Separable(NamedTuple):
                 lowest**2 / variance_function(self.family, lowest),
                 highest**2 / variance_function(self.family, highest),
             )
-        if not hidden <= information.sum():  # most of it is out of range
+        if not hidden <= information.sum():  # most information is out of range
             return replaced(clusters, mirror=replaced(mirror, values=mirror.values[:0]))
         mirror.order[:] = np.argsort(-information, kind="stable")
         for row, k in enumerate(mirror.order):
@@ -224,7 +224,7 @@ def _variance_is_vectorizable(family: Any) -> bool:
     if cls.variance_function is unknown_variance:
         return False
     if cls.__module__.startswith("fastrbhc.families."):
-        return True  # the test takes a tenth of a second
+        return True  # known; the test below takes a tenth of a second
     if cls not in _VECTORIZABLE:
         _VECTORIZABLE[cls] = is_vectorizable(cls.variance_function, family)
     return _VECTORIZABLE[cls]
