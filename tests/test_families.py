@@ -1,4 +1,4 @@
-"""Families: the dissimilarity against its definition in 60 digits, and what each one states."""
+"""Families: the dissimilarity against its definition in 60 digits, and declared properties."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ every_family = pytest.mark.parametrize("name", ALL_FAMILIES)
 
 
 def draw(name, rng, n, n_features):
-    """Rows that the family takes, over its whole range."""
+    """Rows over the whole domain of the family."""
     shape = (n, n_features)
     if name in ON_THE_WHOLE_LINE:
         return rng.normal(size=shape) * 10.0 ** rng.uniform(-3, 1)
@@ -40,7 +40,7 @@ def draw(name, rng, n, n_features):
 
 
 def nudged(name, X, relative, rng):
-    """The same rows, each value changed by at most that share of itself."""
+    """The same rows, with relative changes of at most that size."""
     moved = X * (1.0 + relative * rng.uniform(-1.0, 1.0, X.shape))
     return np.clip(moved, 0.0, 1.0) if name == "bernoulli" else moved
 
@@ -48,7 +48,7 @@ def nudged(name, X, relative, rng):
 def assert_accurate(computed, X0, X1, family, weights0=None, weights1=None):
     family = families.as_family(family)
     reference, size = exact.dissimilarity(X0, X1, family, weights0, weights1)
-    if abs(reference) < 1e-45 * size:  # the same means: what is left is rounding of 60 digits
+    if abs(reference) < 1e-45 * size:  # the same means: the rest is rounding of 60 digits
         assert computed == 0.0
         return
     assert abs(computed - reference) <= 1e-10 * reference
@@ -117,7 +117,7 @@ def test_groups_of_counts_with_nearly_equal_proportions(weight_by_total):
         X0 = rng.integers(scale // 2, scale, (4, 3)).astype(float)
         moved = rng.integers(1, scale // 4)
         X1 = X0.copy()
-        X1[:2, 0] += [moved, -moved]  # other rows, the same column sums
+        X1[:2, 0] += [moved, -moved]  # different rows with the same column sums
         assert_rows_accurate(X0, X1, family)
         X1[3, 2] += 1.0
         assert_rows_accurate(X0, X1, family)
@@ -195,7 +195,7 @@ def test_shapes_of_any_size():
 
 @pytest.mark.parametrize("spread", [1e2, 1e4, 1e6, 1e8])
 def test_flat_clusters_of_any_spread(spread):
-    """Fewer rows than columns: the determinant is what the smoothing leaves after cancellation."""
+    """Fewer rows than columns: after cancellation, the determinant consists of the smoothing."""
     rng = np.random.default_rng(12)
     for n_features in (2, 3, 7):
         for n0, n1 in [(1, 2), (2, 3), (3, 6)]:
@@ -265,7 +265,7 @@ def test_smoothing_of_each_family(family, n_features, scale, offset):
     assert family.smoothing_map(n_features) == families.Smoothing(scale, offset)
 
 
-# What families state
+# Declared properties
 
 
 @pytest.mark.fast
@@ -417,7 +417,7 @@ def test_the_register_is_a_copy_with_names_and_aliases():
     assert "ward" in families.registered()
 
 
-# A family of one's own
+# User-defined families
 
 
 class ExponentialLoss(NamedTuple):
@@ -446,7 +446,7 @@ def by_definition(X0, X1, rate):
 
 
 def greedy_heights(X, rate):
-    """Greedy merging of the nearest pair, by the definition."""
+    """Heights of greedy merges, by the definition."""
     groups, heights = [X[i : i + 1] for i in range(len(X))], []
     while len(groups) > 1:
         pairs = list(itertools.combinations(range(len(groups)), 2))
@@ -470,7 +470,7 @@ def test_one_method_makes_a_family(exponential_loss):
 
 
 class Allocating(NamedTuple):
-    """Squares, in a roundabout way."""
+    """Squares, by way of an array that the method allocates."""
 
     rate: float = 1.0
 
@@ -590,7 +590,7 @@ def test_bounds_of_pairs_are_near_where_values_are_alike(name):
 @pytest.mark.fast
 @pytest.mark.parametrize("name", ["poisson", "multinomial", "bernoulli", "exponential"])
 def test_the_variance_is_one_over_the_second_derivative(name):
-    """Never smaller, in single precision either."""
+    """Never smaller, not even in single precision."""
     family = families.as_family(name)
     for mean in np.array([1e-6, 1e-3, 0.1, 0.5, 0.9, 0.999]):
         step = 1e-6 * min(mean, 1.0 - mean)

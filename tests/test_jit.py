@@ -1,4 +1,4 @@
-"""Kernels on disk: found again, never stale, never fatal; and healthy after Ctrl-C."""
+"""Kernels on disk: found again, never stale, never fatal, and intact after Ctrl-C."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ ONE_DISSIMILARITY = "import fastrbhc; print(fastrbhc.dissimilarity([[3.0]], [[5.
 
 
 def python(code, *, cache, path=PACKAGE.parent, **options):
-    """Run code in a process of its own, with a cache directory of its own."""
+    """Run code in its own process, with its own cache directory."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(path)}
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
@@ -160,7 +160,7 @@ def test_interrupt_stops_long_work_and_leaves_python_healthy(tmp_path, algorithm
     try:
         assert process.stdout.readline() == "started\n"
         with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(timeout=2)  # well inside the work
+            process.wait(timeout=2)  # in the middle of the work
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=60)
     finally:

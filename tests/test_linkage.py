@@ -1,4 +1,4 @@
-"""What a tree may depend on: the values of the rows and their weights, and nothing else."""
+"""A tree depends on the values of the rows and their weights, and on nothing else."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ CERTIFICATES = {"greedy": certify_greedy, "nn_chain": certify_nn_chain}
 both_algorithms = pytest.mark.parametrize("algorithm", ALGORITHMS)
 every_family = pytest.mark.parametrize("family", FAMILIES)
 
-# Some of these modules are hidden behind functions of the same name.
+# Some of these modules are hidden by functions of the same name.
 linkage_module = importlib.import_module("fastrbhc._linkage")
 plan_module = importlib.import_module("fastrbhc._engine.planning.plan")
 threads_module = importlib.import_module("fastrbhc._engine.threads")
@@ -170,7 +170,7 @@ def test_infinite_threshold_is_none():
 
 
 def layouts(X, directory):
-    """The same numbers, laid out in memory in every way we can think of."""
+    """The same numbers in many memory layouts."""
     padded = np.full((2 * X.shape[0], 3 * X.shape[1]), np.nan)
     padded[::2, ::3] = X
     read_only = X.copy()
@@ -235,7 +235,7 @@ def test_number_of_threads_does_not_matter(monkeypatch, family, rows, n, neighbo
     for n_jobs in (2, 3):
         computed = linkage(X, family, neighbors=neighbors, n_jobs=n_jobs)
         assert same_tree(computed, reference)
-    # All that takes time is shared by Python, instead of by kernels among each other.
+    # Python distributes all long work, instead of kernels.
     monkeypatch.setattr(threads_module, "_WORTH_A_THREAD_SECONDS", 0)
     for name in ("greedy", "levels"):
         module = importlib.import_module(f"fastrbhc._engine.agglomeration.{name}")
@@ -273,7 +273,7 @@ def test_order_of_rows_does_not_matter_with_ties(family, algorithm, data, seed):
 @pytest.mark.parametrize("family", ["spherical_gaussian", "gaussian", "multinomial"])
 @both_algorithms
 def test_order_of_rows_does_not_matter_on_a_grid(family, algorithm):
-    """A full grid, where most of all pairs are tied; large enough to close gaps repeatedly."""
+    """A full grid, where most pairs are tied, large enough for several rebuilds."""
     grid = np.array(list(itertools.product(range(1, 15), repeat=2)), float)
     reference = linkage(grid, family, algorithm=algorithm)
     order = np.random.default_rng(0).permutation(len(grid))
@@ -294,7 +294,7 @@ def scaled_by_powers_of_two(exponent):
     yield Exponential(), Exponential(), unit, 1.0
 
 
-# Kernels that run as plain Python warn where a bound overflows on its way to 0, which is still one.
+# Kernels that run as plain Python warn if a bound overflows and becomes 0, which is still a bound.
 overflow_is_no_error = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 
 
@@ -363,7 +363,7 @@ def test_copies_merge_at_exactly_zero(family, algorithm, data):
     n_copies = len(X) - len(np.unique(X, axis=0))
     np.testing.assert_array_equal(tree.heights[:n_copies], 0.0)
     domain = as_family(family).domain
-    if not (domain.needs_positive_total or domain.needs_nonzero_row):  # where multiples are copies
+    if not (domain.needs_positive_total or domain.needs_nonzero_row):  # if multiples are copies
         assert (tree.heights[n_copies:] > 0.0).all()
 
 
@@ -496,11 +496,11 @@ def test_many_copies_make_a_shallow_tree():
     assert depth.max() == 10
 
 
-# Long work in portions
+# Long work, interrupted often
 
 
 def one_step_at_a_time(advance, requests, report):
-    """As run_interruptibly, with the smallest budget there is."""
+    """`run_interruptibly` with the smallest possible budget."""
     while (status := advance(1)) != driver.FINISHED:
         report()
         if status != driver.OUT_OF_BUDGET:

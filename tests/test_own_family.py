@@ -1,4 +1,4 @@
-"""A family that a user declares in a few lines, on either backend."""
+"""User-defined families of a few lines, with both backends."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_whatever_numba_compiles_may_be_used():
 
 @pytest.mark.parametrize("n", [20, 300, 3000])
 def test_an_exception_is_heard(n):
-    """Of few rows, of more, and of as many as two threads share."""
+    """Few rows, more rows, and enough rows for two threads."""
 
     @declared
     class Particular(NamedTuple):
@@ -98,7 +98,7 @@ def test_the_same_tree_on_either_backend(own_family):
 
 
 class LeastGeometry(NamedTuple):
-    """Ward's cost, by no more than the two methods that have no default."""
+    """Ward's cost, with only the two methods that have no default."""
 
     factor: float
 
@@ -116,7 +116,7 @@ class LeastGeometry(NamedTuple):
 
 @pytest.fixture
 def least_family():
-    """A family that is not separable, with nothing but what it has to have."""
+    """A family that is not separable, with only what is required."""
 
     @families.family("least", separable=False, reducible=False, domain=families.Domain())
     class Least(NamedTuple):

@@ -1,4 +1,4 @@
-"""The way that is chosen for a job, and what is foretold of it."""
+"""The choice of algorithm and backend, and the estimated time."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_small_jobs_get_one_thread():
 
 @pytest.fixture
 def received(monkeypatch):
-    """What the algorithm was given; the work ends there."""
+    """The arguments of the algorithm, which does no work."""
     monkeypatch.setattr(plan_module, "_WORTH_A_THREAD_BY_LEVELS", 0)
     received = []
 
@@ -112,11 +112,11 @@ def test_the_number_of_distinct_rows_counts(received):
     assert received(np.tile(X, (40, 1)), n_jobs=2) == ((), 1)
 
 
-# What is foretold
+# Estimates
 
 
 class Clock:
-    """Stands for the module time, and builds no trees: they take as long as it is told."""
+    """Replaces the module time, and builds no trees: each takes the given time."""
 
     def __init__(self, seconds_of_tree):
         self.now, self.sizes = 0.0, []
@@ -128,13 +128,13 @@ class Clock:
     def agglomerate(self, chosen, geometry, points, threshold, report):
         self.sizes.append(len(points.means))
         assert threshold == np.inf
-        # The first tree of all is compiled.
+        # The first tree includes compilation.
         self.now += self.seconds_of_tree(self.sizes[-1]) if len(self.sizes) > 1 else 1e6
 
 
 @pytest.fixture
 def foretell(monkeypatch):
-    """Messages about a job of n rows in two columns, and the sizes of the trees tried."""
+    """Warnings for n rows of two columns, and the sizes of the trees timed."""
 
     def foretell(n, seconds_of_tree, neighbors="kd_tree"):
         clock, way = Clock(seconds_of_tree), Plan("greedy", neighbors, 1, ())
@@ -167,7 +167,7 @@ def test_an_estimate_of_linear_growth(foretell):
 
 @pytest.mark.fast
 def test_a_growth_out_of_bounds_is_not_believed(foretell):
-    """Neither less than linear, nor more than by squares."""
+    """At least linear and at most quadratic."""
     [message], _ = foretell(1_040_000, lambda n: 0.06)
     assert "about 13 minutes" in message  # at 80 rows, times 13,000
     [message], _ = foretell(200_000, lambda n: 1e-9 * n**3)
@@ -176,7 +176,7 @@ def test_a_growth_out_of_bounds_is_not_believed(foretell):
 
 @pytest.mark.fast
 def test_scans_grow_by_squares(foretell):
-    """Whatever small trees say, which are over before all threads have begun."""
+    """Whatever the times of small trees, which end before all threads have started."""
     [message], _ = foretell(100_000, lambda n: 1e-4 * n, neighbors="brute")
     assert "about 13 minutes" in message  # 0.128 seconds at 1,280 rows, times 78²
 

@@ -1,4 +1,4 @@
-"""What is drawn: counted, and compared with stored pictures."""
+"""Plots: their elements are counted, and pictures are compared with stored ones."""
 
 from __future__ import annotations
 
@@ -255,7 +255,7 @@ def test_negative_heights_are_above_the_leaves(scale):
 def test_more_clusters_have_more_leaves():
     assert len(tip_texts(whole().plot(n_clusters=30))) == 60
     assert len(tip_texts(whole().plot(n_clusters=60))) == 80
-    assert len(tip_texts(whole().plot(n_clusters=90))) == 40  # too many to be seen anyway
+    assert len(tip_texts(whole().plot(n_clusters=90))) == 40  # too many to be visible
 
 
 def test_a_chain_does_not_recurse():

@@ -1,4 +1,4 @@
-"""Records: what kernels and Python see of the same fields."""
+"""Records: kernels and Python see the same fields."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def write_unknown(inner):
 
 @pytest.fixture(autouse=True)
 def in_memory_only():
-    """Kernels for records of this module are of no use to others."""
+    """Do not cache kernels for records of this module, which no other process can use."""
     with compiling_for(Inner(np.zeros(1), 0.0)):
         yield
 

@@ -42,8 +42,8 @@ and inside kernels:
 ``summarise(likelihood, clusters, i, scratch)``
     Updates the cached values of slot i, and returns its ℓ.
 ``log_marginal(likelihood, clusters, i, j, floor, scratch)``
-    ℓ of the union of slots i and j: the same bits for (j, i). If it is at most the floor, any
-    value below the floor may be returned, so that distant pairs are abandoned early.
+    ℓ of the union of slots i and j: the same bits for (j, i). If it is below the floor, any value
+    below the floor may be returned, so that distant pairs are abandoned early.
 ``upper_bounds(likelihood, clusters, i, start, stop, scratch)``
     Fills scratch.bounds[:stop−start] with values not below what ``log_marginal`` returns for
     slot i and the slots start…stop−1; NaN for free slots.

@@ -2,7 +2,7 @@
 
 Each is a record of its parameters: ``Poisson(smoothing=0.01)``. Functions take the record
 or its name. CONTRIBUTING.md, "Add a family", shows how to write another one: a new module in
-this directory is found by itself, and a class defined anywhere else can be used as it is.
+this directory is found automatically, and a class defined anywhere else can be used as it is.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ NONE = Smoothing(1.0, 0.0)
 
 
 def contraction(amount: float, towards: float) -> Smoothing:
-    """φ₀: move every mean the share ``amount`` of its way towards an inner point.
+    """φ₀: move every mean towards an inner point, by the share ``amount`` of the way.
 
     Parameters
     ----------

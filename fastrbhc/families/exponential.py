@@ -17,13 +17,13 @@ from fastrbhc.families._smoothing import Smoothing, shift
 class Exponential(NamedTuple):
     """Exponential with independent columns: φ(x) = −Σⱼ log xⱼ.
 
-    The divergence of one column is that of Itakura and Saito, x/y − log(x/y) − 1. Without
-    smoothing it does not change when a column is measured in another unit.
+    The divergence of one column is the Itakura–Saito divergence, x/y − log(x/y) − 1. Without
+    smoothing it does not depend on the unit of the column.
 
     Parameters
     ----------
     smoothing : float, default=0.0
-        Added to every mean (the paper's φ₁). Needed, and positive, where rows hold zeros.
+        Added to every mean (the paper's φ₁). It must be positive if rows contain zeros.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class Exponential(NamedTuple):
 
     def divergence(family, value, mean, step):
         ratio = value / mean
-        if ratio < 1e-300:  # it has lost digits, or all of them
+        if ratio < 1e-300:  # some or all of its digits are lost
             return step / mean - (math.log(value) - math.log(mean))
         return log_excess(ratio, step / mean)
 

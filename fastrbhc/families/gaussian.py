@@ -1,4 +1,4 @@
-"""Measurements whose clusters each have a shape of their own."""
+"""Measurements; each cluster has its own covariance matrix."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Gaussian(NamedTuple):
     ----------
     smoothing : float, default=0.01
         ε, added to the covariance (the paper's φ₁: a shift along the identity, which stays
-        inside the cone of covariances). It is in the squared unit of the data: scale the columns
-        first, so that it means the same in each of them.
+        inside the cone of covariances). Its unit is that of the data, squared: scale the columns
+        first, so that it means the same in every column.
 
     Examples
     --------

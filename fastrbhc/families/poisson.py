@@ -23,7 +23,7 @@ class Poisson(NamedTuple):
     Parameters
     ----------
     smoothing : float, default=0.01
-        Added to every mean (the paper's φ₁), so that a count of zero is nothing special.
+        Added to every mean (the paper's φ₁), so that φ has a finite slope at a count of zero.
 
     Examples
     --------

@@ -252,7 +252,7 @@ def _choose(state):
 
     The first link that is stale, or will be once the pairs have merged, ends the batch: it may
     lead to a pair that comes before the next one. Stale links slightly further down are looked up
-    in advance, so that the next batch does not end as soon as it begins: otherwise most batches
+    in advance, so that the next batch does not end as soon as it begins. Without this, most batches
     had one pair, with as many look-ups in total.
     """
     log, links, heap, batch = state.log, state.links, state.heap, state.batch

@@ -74,8 +74,8 @@ from fastrbhc._engine.threads import Threads
 # Longer rounds are distributed by Python, which can be interrupted.
 _LONG_SECONDS = 0.1
 
-# Boxes are fitted again for each pair if there are few pairs, else for all that were touched: with
-# more than one pair for so many slots.
+# With more than one pair per this many slots, all touched boxes are refitted together; otherwise
+# boxes are refitted pair by pair.
 _SLOTS_PER_PAIR = 256
 
 # Pieces of a round per thread, and the smallest number of slots or pairs per piece.
