@@ -25,7 +25,7 @@ from fastrbhc._engine.records import replaced
 # Means are divided by the radius of all: below this its reciprocal, squared, would overflow.
 _SMALLEST_RADIUS = 1e-150
 
-# Columns of rows, or entries of their scatter, that one call of a kernel looks at.
+# Entries of rows, or of their scatter, that one call of a kernel processes.
 _PORTION = 4_000_000
 
 
