@@ -95,6 +95,12 @@ def test_rows_without_any_count(entry, no_work):
         entry_points("multinomial")[entry](X)
 
 
+@pytest.mark.parametrize("X", [[[0.0], [-7e15]], [[1e118, 1e118], [1.1e118, 1e118]]])
+def test_smoothing_too_small_for_the_data(X, no_work):
+    with pytest.raises(ValueError, match=r"Column 0 .* choose a larger smoothing"):
+        fastrbhc.linkage(X, families.Gaussian(smoothing=1e-294))
+
+
 TINY = np.array([[0, 7, 0], [1, 4, 8], [2, 2, 8], [4, 5, 1.0], [9, 9, 9]]) * 1e-310
 
 

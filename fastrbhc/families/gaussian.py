@@ -55,11 +55,12 @@ class Gaussian(NamedTuple):
         lowest, highest = column_ranges(X)
         widths = highest - lowest
         column = int(np.argmax(widths))
-        excess = (0.5 * widths[column]) ** 2 / self.smoothing
-        if excess > (_MAX_CONDITION if X.shape[1] > 1 else _MAX_RATIO):
+        variance = (0.5 * widths[column]) ** 2
+        most = _MAX_CONDITION if X.shape[1] > 1 else _MAX_RATIO
+        if variance > most * self.smoothing:
             raise ValueError(
-                f"Column {column} is {widths[column]:.3g} wide: its variance may exceed the "
-                f"smoothing {self.smoothing:g} by a factor of {excess:.1g}, and the determinants "
+                f"Column {column} is {widths[column]:.3g} wide: its variance may be more than "
+                f"{most:g} times the smoothing {self.smoothing:g}, and the determinants "
                 "of small clusters cannot be told from 0. Scale the columns first "
                 "(sklearn.preprocessing.StandardScaler does) or choose a larger smoothing."
             )
