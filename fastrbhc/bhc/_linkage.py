@@ -99,7 +99,7 @@ def bhc_linkage(
     record = as_model(model, hyperparameters)
     check_search(alpha, hyperparameters)
     n_threads = check_threads(n_jobs)
-    rows = check_rows(X, record)  # type: ignore[arg-type]
+    rows = check_rows(X, record)
     return fit_tree(rows, record, alpha, hyperparameters, n_threads, progress, random_state).tree
 
 

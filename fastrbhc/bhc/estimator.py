@@ -235,7 +235,7 @@ class BHC(FittedHTML, ClusterMixin, BaseEstimator):
             ensure_all_finite=False,
             ensure_min_samples=2 if reset else 1,
         )
-        return check_values(values, model, column_names(X))  # type: ignore[arg-type]
+        return check_values(values, model, column_names(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -35,7 +35,7 @@ def log_marginal_likelihood(X: ArrayLike, model: str | Model) -> float:
     -4.289089
     """
     record = as_model(model)
-    rows = check_rows(X, record, min_rows=1)  # type: ignore[arg-type]
+    rows = check_rows(X, record, min_rows=1)
     complete = record.with_defaults(rows)
     complete.check(rows.shape[1])
     with compiling_for(complete):
