@@ -51,7 +51,6 @@ and inside kernels:
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
@@ -59,6 +58,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._engine.jit import contract
+from fastrbhc._register import Register
 from fastrbhc.families import Domain
 
 
@@ -100,7 +100,7 @@ def upper_bounds(likelihood, clusters, i, start, stop, scratch):
     """Bounds of ℓ of many unions; see the module's documentation."""
 
 
-_REGISTER: dict[str, type] = {}
+_REGISTER = Register("model", "models")
 ModelClass = TypeVar("ModelClass", bound=type)
 
 
@@ -150,11 +150,7 @@ def model(
             stated["check_rows"] = _no_check
         for key, value in stated.items():
             setattr(cls, key, value)
-        for key in (name, *aliases):
-            taken = _REGISTER.get(key)
-            if taken is not None and taken.__module__ != cls.__module__:
-                raise ValueError(f"the name {key!r} belongs to {taken.__module__}: choose another")
-            _REGISTER[key] = cls
+        _REGISTER.add(cls, name, *aliases)
         return cls
 
     return declare
@@ -204,13 +200,7 @@ def as_model(model: Any, hyperparameters: Any = "data") -> Model:
     GammaPoisson(shape=2, rate=None)
     """
     if isinstance(model, str):
-        known_class = _REGISTER.get(model.lower().replace("-", "_").replace(" ", "_"))
-        if known_class is None:
-            near = difflib.get_close_matches(model.lower(), _REGISTER, n=3, cutoff=0.5)
-            hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-            known = ", ".join(map(repr, sorted(_REGISTER)))
-            raise ValueError(f"unknown model {model!r}: {hint}The models are {known}")
-        model = known_class
+        model = _REGISTER.find(model)
     record: Any = model() if isinstance(model, type) and hasattr(model, "tunable") else model
     if not _is_model(record):
         raise TypeError(f"model has to be a name or a record from fastrbhc.bhc, got {model!r}")
