@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 
+import fastrbhc.bhc.models
+from fastrbhc import families
 from fastrbhc._register import Register
 
 pytestmark = pytest.mark.fast
@@ -49,3 +54,43 @@ def test_a_class_written_again_replaces_itself(register):
     again = type("Square", (), {"__module__": __name__})
     register.add(again, "square")
     assert register.find("square") is again
+
+
+NEW_FAMILY = """
+from typing import NamedTuple
+from fastrbhc.families._interface import Domain, family
+
+@family("found", separable=True, reducible=False, domain=Domain())
+class Found(NamedTuple):
+    def divergence(family, value, mean, step):
+        return step * step
+"""
+NEW_MODEL = """
+from typing import NamedTuple
+from fastrbhc.bhc._interface import model
+from fastrbhc.families import Domain
+
+@model("found", domain=Domain(), tunable=())
+class Found(NamedTuple):
+    with_defaults = check = likelihood = log_base_measure = None
+"""
+
+
+@pytest.mark.parametrize(
+    ("package", "source", "interface"),
+    [
+        (families, NEW_FAMILY, families._interface),
+        (fastrbhc.bhc.models, NEW_MODEL, fastrbhc.bhc._interface),
+    ],
+    ids=["family", "model"],
+)
+def test_a_new_file_is_found_by_itself(package, source, interface, tmp_path, monkeypatch):
+    (tmp_path / "found.py").write_text(source)
+    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+    try:
+        exec(Path(package.__file__).read_text(), dict(vars(package)))
+        assert interface.registered()["found"].__module__ == f"{package.__name__}.found"
+    finally:
+        interface._REGISTER.pop("found", None)
+        sys.modules.pop(f"{package.__name__}.found", None)
+        vars(package).pop("found", None)
