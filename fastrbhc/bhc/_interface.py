@@ -32,8 +32,9 @@ from the *sufficient statistics* of c, without the rows. They are stored in
 ``for_new_rows(new)``
     The likelihood with room for further rows.
 ``storage(n_columns)``, ``scratch_shapes(n_columns)``
-    Further storage per cluster, and scratch memory per thread, as for a geometry. The first two
-    entries of ``cached`` and the first row of ``scan_features`` belong to `potentials`.
+    Further storage per cluster, and scratch memory per thread, as for a geometry. What it caches
+    begins at ``cached[i, OWN_CACHED]`` and ``scan_features[OWN_FEATURES, i]``: the values before
+    those are of `potentials`, which provides the storage for them.
 
 and inside kernels:
 
@@ -60,6 +61,13 @@ from numpy.typing import NDArray
 from fastrbhc._engine.jit import contract
 from fastrbhc._register import Register
 from fastrbhc.families import Domain
+
+# What `potentials` caches: log φ(X | T) and ℓ of a cluster, and the former for scans as well.
+LOG_TREE, LOG_MARGINAL = 0, 1
+FEATURE_LOG_TREE = 0
+
+# Where those of a likelihood begin.
+OWN_CACHED, OWN_FEATURES = 2, 1
 
 
 class Model(Protocol):

@@ -18,6 +18,7 @@ from fastrbhc._engine.clusters.record import difference, merge_means
 from fastrbhc._engine.geometry.contract import ScratchShapes, Storage
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.records import record
+from fastrbhc.bhc._interface import OWN_FEATURES
 
 # Factors 1 + C are multiplied up to here before their logarithm is taken.
 _LARGE = 1e100
@@ -28,8 +29,8 @@ _TOGETHER, _LARGE_FACTOR = 8, 1e38
 # The largest error of a bound, as a share of its terms, and of a sum of squares.
 _ROUNDING, _OFF = 1e-12, 1e-9
 
-# The first row of scan features with sums of squares; the one before belongs to the potentials.
-_SQUARES = 1
+# The first row of scan features with sums of squares, one row per column.
+_SQUARES = OWN_FEATURES
 
 
 @record
@@ -51,7 +52,7 @@ class Columns:
         return self
 
     def storage(self, n_columns: int) -> Storage:
-        return Storage(cached=2, scan_features=_SQUARES + n_columns)
+        return Storage(scan_features=n_columns)
 
     def scratch_shapes(self, n_columns: int) -> ScratchShapes:
         return ScratchShapes()

@@ -36,6 +36,7 @@ from fastrbhc._engine.math.cholesky import (
 )
 from fastrbhc._engine.math.fast_log import LOG_OFF, quick_log
 from fastrbhc._engine.records import record
+from fastrbhc.bhc._interface import OWN_CACHED, OWN_FEATURES
 
 # A pivot below this share of its diagonal entry has lost five digits: repeat in double-double.
 _CANCELLED = 1e-5
@@ -51,8 +52,8 @@ _OFF, _ROUNDING = 1e-6, 1e-12
 # 16, 3.7 to 3.9 s with 24 (one thread of a busy machine).
 LEADING = 16
 
-# Cached values of a slot: two of the potentials, then the log determinants of the leading blocks.
-_BLOCKS = 2
+# Cached: first the log determinants of the leading blocks; that of the last is a scan feature too.
+_BLOCKS, _FEATURE_LOG_DET = OWN_CACHED, OWN_FEATURES
 
 
 @record
@@ -78,8 +79,8 @@ class Scatter:
         triangle = n_columns * (n_columns + 1) // 2
         return Storage(
             scatter=2 * triangle,
-            cached=_BLOCKS + 2 * n_columns + triangle,  # blocks, posterior mean, inverse factor
-            scan_features=2,
+            cached=2 * n_columns + triangle,  # blocks, posterior mean, inverse factor
+            scan_features=1,
         )
 
     def scratch_shapes(self, n_columns: int) -> ScratchShapes:
@@ -106,7 +107,7 @@ class Scatter:
         strength = likelihood.strength + weight
         log_det = _log_det(likelihood, clusters, i, -1, np.inf, scratch)
         cached[i, _BLOCKS + n_features - 1] = log_det
-        clusters.scan_features[1, i] = log_det
+        clusters.scan_features[_FEATURE_LOG_DET, i] = log_det
         mean, triangle = _BLOCKS + n_features, _BLOCKS + 2 * n_features
         for k in range(n_features):
             prior = likelihood.strength / strength * likelihood.prior_mean[k]
@@ -165,9 +166,10 @@ def _bounds(likelihood, clusters, i, start, stop, scratch):
         for s in range(size):
             lengths[s] += sums[s] * sums[s]
     off = _step_off(likelihood, n_features, 1.0)
-    weight, log_det = clusters.weights[i], clusters.scan_features[1, i]
+    weight, log_det = clusters.weights[i], clusters.scan_features[_FEATURE_LOG_DET, i]
     strength = likelihood.strength + weight
-    others, log_dets = clusters.weights[start:stop], clusters.scan_features[1, start:stop]
+    others = clusters.weights[start:stop]
+    log_dets = clusters.scan_features[_FEATURE_LOG_DET, start:stop]
     for s in range(size):
         factor = strength * others[s] / (strength + others[s])
         grown = (1.0 - _OFF) * factor * lengths[s]
