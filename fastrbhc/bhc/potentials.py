@@ -96,9 +96,7 @@ class Potentials:
         apart = clusters.cached[i, LOG_TREE] + clusters.cached[j, LOG_TREE]
         join(geometry.likelihood, clusters, i, j)
         refresh(geometry, clusters, i, scratch)
-        together = clusters.cached[i, LOG_TREE]
-        larger, smaller = max(apart, together), min(apart, together)
-        either = larger + math.log1p(math.exp(smaller - larger))
+        either = log_sum(apart, clusters.cached[i, LOG_TREE])
         clusters.cached[i, LOG_TREE] = clusters.scan_features[FEATURE_LOG_TREE, i] = either
 
     def refresh(geometry, clusters, i, scratch):
@@ -107,6 +105,13 @@ class Potentials:
         together = _log_prior(geometry, clusters.weights[i]) + marginal
         clusters.cached[i, LOG_TREE] = clusters.scan_features[FEATURE_LOG_TREE, i] = together
         clusters.cached[i, LOG_MARGINAL] = marginal
+
+
+@kernel
+def log_sum(a, b):
+    """log(eᵃ + eᵇ)."""
+    larger, smaller = max(a, b), min(a, b)
+    return larger + math.log1p(math.exp(smaller - larger))
 
 
 @kernel

@@ -28,8 +28,14 @@ from numpy.typing import NDArray
 from fastrbhc._engine.clusters.scratch import new_scratch
 from fastrbhc._engine.jit import compiling_for, kernel
 from fastrbhc.bhc._interface import LOG_MARGINAL, Model, log_marginal
-from fastrbhc.bhc.dendrogram import BayesianDendrogram, log_sum
-from fastrbhc.bhc.potentials import Potentials, absorb, clusters_of_rows, potentials_of
+from fastrbhc.bhc.dendrogram import BayesianDendrogram
+from fastrbhc.bhc.potentials import (
+    Potentials,
+    absorb,
+    clusters_of_rows,
+    log_sum,
+    potentials_of,
+)
 
 # New rows that are processed together.
 _PORTION = 1024
