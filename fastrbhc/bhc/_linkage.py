@@ -147,7 +147,7 @@ def build(
         n_columns = likelihood.observe(X[:1]).shape[1]
         count = 1 if n**2 * n_columns < _WORTH_A_THREAD else n_threads
         with Threads([new_scratch(geometry, n_columns) for _ in range(count)]) as threads:
-            clusters = clusters_of_rows(geometry, X, threads.scratches[0])
+            clusters = clusters_of_rows(geometry, X, padded=True)
             log_leaves = clusters.cached[:n, LOG_TREE] + model.log_base_measure(X)
             space = Space(geometry, clusters, Brute())
             merges = greedy(space, np.inf, threads, report)

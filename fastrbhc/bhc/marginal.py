@@ -42,7 +42,7 @@ def log_marginal_likelihood(X: ArrayLike, model: str | Model) -> float:
         likelihood = complete.likelihood(rows)
         geometry = potentials_of(likelihood, 0.0, len(rows))
         scratch = new_scratch(geometry, likelihood.observe(rows[:1]).shape[1])
-        clusters = clusters_of_rows(geometry, rows, scratch, spare=0)
+        clusters = clusters_of_rows(geometry, rows)
         for row in range(1, len(rows)):
             absorb(geometry, clusters, 0, row, scratch)
         marginal = float(clusters.cached[0, LOG_MARGINAL])

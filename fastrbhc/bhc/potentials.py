@@ -25,7 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from fastrbhc._engine.clusters.record import LEAF_SIZE, SPARE, Clusters, empty_clusters
+from fastrbhc._engine.clusters.build import clusters_of_points
+from fastrbhc._engine.clusters.observations import Observations
+from fastrbhc._engine.clusters.record import LEAF_SIZE, Clusters
 from fastrbhc._engine.geometry.contract import (
     ScratchShapes,
     Storage,
@@ -67,6 +69,12 @@ class Potentials:
 
     def scratch_shapes(self, n_columns: int) -> ScratchShapes:
         return self.likelihood.scratch_shapes(n_columns)
+
+    def with_mirror(self, clusters: Clusters) -> Clusters:
+        # Free slots stay 0: likelihoods look values up in tables, and NaN is not an index.
+        n = clusters.n_slots
+        clusters.mirror.values[:, :n] = clusters.means[:, :n]
+        return clusters
 
     def dissimilarity(geometry, clusters, i, j, cutoff, scratch):
         apart = clusters.cached[i, LOG_TREE] + clusters.cached[j, LOG_TREE]
@@ -127,32 +135,10 @@ def potentials_of(likelihood: Any, log_alpha: float, n: int) -> Potentials:
 
 
 def clusters_of_rows(
-    geometry: Potentials, X: NDArray[np.float64], scratch: Any, spare: int | None = None
+    geometry: Potentials, X: NDArray[np.float64], padded: bool = False
 ) -> Clusters:
-    """One slot per row, in the order that decides ties, and spare slots.
-
-    By default as many as the greedy algorithm uses, after those that fill the last leaf.
-    """
-    rows = geometry.likelihood.observe(X)
-    n, n_columns = rows.shape
-    leaves = -(-n // LEAF_SIZE) * LEAF_SIZE
-    capacity = leaves + min(SPARE, leaves) if spare is None else n + spare
-    storage = geometry.storage(n_columns)
-    clusters = empty_clusters(
-        capacity,
-        n_columns,
-        scatter=storage.scatter,
-        cached=storage.cached,
-        scan_features=storage.scan_features,
-        mirrored=storage.mirrored,
-    )
-    clusters.n_slots = n
-    clusters.weights[:n], clusters.weights[n:] = 1.0, np.nan
-    clusters.means[:, :n], clusters.means[:, n:] = rows.T, np.nan
-    mirrored = clusters.mirror.values
-    mirrored[:, :n] = rows.T[: mirrored.shape[0]]
-    _refresh_all(geometry, clusters, n, scratch)
-    return clusters
+    """One slot per row, in the order that decides ties; if padded, with free slots for merging."""
+    return clusters_of_points(geometry, Observations(geometry.likelihood.observe(X)), padded)
 
 
 @kernel
@@ -160,9 +146,3 @@ def absorb(geometry, clusters, i, j, scratch):
     """Put the union of slots i and j into slot i, without regard to their trees; cache its ℓ."""
     join(geometry.likelihood, clusters, i, j)
     clusters.cached[i, LOG_MARGINAL] = summarise(geometry.likelihood, clusters, i, scratch)
-
-
-@kernel
-def _refresh_all(geometry, clusters, count, scratch):
-    for i in range(count):
-        refresh(geometry, clusters, i, scratch)

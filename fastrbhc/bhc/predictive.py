@@ -99,7 +99,7 @@ def _portions(
     scratch = new_scratch(geometry, likelihood.observe(X[:1]).shape[1])
     for start in range(0, len(new), _PORTION):
         rows = np.concatenate([X, new[start : start + _PORTION]])
-        yield start, geometry, clusters_of_rows(geometry, rows, scratch, spare=0), scratch
+        yield start, geometry, clusters_of_rows(geometry, rows), scratch
 
 
 @kernel

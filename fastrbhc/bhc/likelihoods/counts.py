@@ -14,10 +14,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._engine.clusters.record import free
+from fastrbhc._engine.clusters.record import merge_weights
 from fastrbhc._engine.geometry.contract import ScratchShapes, Storage
 from fastrbhc._engine.jit import kernel
-from fastrbhc._engine.neighbors.ordering import rank_of_union
 from fastrbhc._engine.records import record, replaced
 from fastrbhc.bhc._interface import OWN_CACHED, OWN_FEATURES
 from fastrbhc.bhc.likelihoods.rising import log_rising, log_rising_table
@@ -68,9 +67,7 @@ class Counts:
         mirrored = clusters.mirror.values
         for k in range(mirrored.shape[0]):
             mirrored[k, i] += mirrored[k, j]
-        clusters.weights[i] += clusters.weights[j]
-        clusters.ranks[i] = rank_of_union(clusters.ranks[i], clusters.ranks[j])
-        free(clusters, j)
+        merge_weights(clusters, i, j)
 
     def summarise(likelihood, clusters, i, scratch):
         total, logs = 0.0, 0.0
