@@ -19,9 +19,7 @@ from fastrbhc._engine.geometry.contract import ScratchShapes, Storage
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.records import record
 from fastrbhc.bhc._interface import OWN_FEATURES
-
-# Factors 1 + C are multiplied up to here before their logarithm is taken.
-_LARGE = 1e100
+from fastrbhc.bhc.likelihoods.unions import LARGE_PRODUCT, steps_of_union, weights_of_union
 
 # Columns whose factors are multiplied in scans; only one if a factor may exceed _LARGE_FACTOR.
 _TOGETHER, _LARGE_FACTOR = 8, 1e38
@@ -118,25 +116,17 @@ class Columns:
 @kernel
 def _logs(likelihood, clusters, i, j):
     """Σ log(1 + C) of the union of slots i and j, or of slot i for j = −1."""
-    w0 = clusters.weights[i]
-    w1 = clusters.weights[j] if j >= 0 else 0.0
-    size = w0 + w1
-    between, from_prior = w0 * w1 / size, likelihood.strength * size / (likelihood.strength + size)
-    share0, share1 = w0 / size, w1 / size
+    between, from_prior, share0, share1 = weights_of_union(likelihood, clusters, i, j)
     squares = clusters.scan_features[_SQUARES:]
     logs, product = 0.0, 0.0
     for k in range(clusters.means.shape[0]):
-        prior = likelihood.prior_mean[k]
-        away = (clusters.means[k, i] - prior) + clusters.residuals[k, i]
+        step, away = steps_of_union(likelihood, clusters, i, j, k, share0, share1)
         term = squares[k, i]
         if j >= 0:
-            step = difference(clusters, i, j, k)
-            away1 = (clusters.means[k, j] - prior) + clusters.residuals[k, j]
-            away = share0 * away + share1 * away1
             term = (term + squares[k, j]) + between * (step * step)
         term += from_prior * (away * away)
         product += term + product * term
-        if product > _LARGE:
+        if product > LARGE_PRODUCT:
             logs += math.log1p(product)
             product = 0.0
     return logs + math.log1p(product)

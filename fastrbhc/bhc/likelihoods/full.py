@@ -37,12 +37,10 @@ from fastrbhc._engine.math.cholesky import (
 from fastrbhc._engine.math.fast_log import LOG_OFF, quick_log
 from fastrbhc._engine.records import record
 from fastrbhc.bhc._interface import OWN_CACHED, OWN_FEATURES
+from fastrbhc.bhc.likelihoods.unions import LARGE_PRODUCT, steps_of_union, weights_of_union
 
 # A pivot below this share of its diagonal entry has lost five digits: repeat in double-double.
 _CANCELLED = 1e-5
-
-# Pivots are multiplied up to here before their logarithm is taken.
-_LARGE = 1e100
 
 # The largest relative errors of the squared length of R·δ, if no pivot was as small as that, and of
 # sums of logarithms, as a share of their terms.
@@ -230,16 +228,12 @@ def _log_det(likelihood, clusters, i, j, enough, scratch):
     row 0, whether floats were precise enough.
     """
     n_features, work, moments = clusters.means.shape[0], scratch.matrix, clusters.scatter
-    w0 = clusters.weights[i]
-    w1 = clusters.weights[j] if j >= 0 else 0.0
-    size = w0 + w1
-    between, from_prior = w0 * w1 / size, likelihood.strength * size / (likelihood.strength + size)
-    share0, share1 = w0 / size, w1 / size
+    between, from_prior, share0, share1 = weights_of_union(likelihood, clusters, i, j)
     log_det, product = 0.0, 0.0  # of the pivots, less 1
     last = n_features - 1
     for k in range(n_features):
         # Steps between the two means, and from the prior to their mean, stand below the factor.
-        step, away = _steps(likelihood, clusters, i, j, k, share0, share1)
+        step, away = steps_of_union(likelihood, clusters, i, j, k, share0, share1)
         work[n_features + k, 0], work[n_features + k, 1] = step, away
         first, diagonal, pivot = k * (k + 1) // 2, 0.0, 0.0
         for m in range(k + 1):
@@ -262,7 +256,7 @@ def _log_det(likelihood, clusters, i, j, enough, scratch):
         work[k, k] = math.sqrt(1.0 + pivot)
         work[k, n_features] = 1.0 / work[k, k]
         product += pivot + product * pivot
-        if product > _LARGE:
+        if product > LARGE_PRODUCT:
             log_det += math.log1p(product)
             product = 0.0
         if j < 0:
@@ -279,17 +273,6 @@ def _log_det(likelihood, clusters, i, j, enough, scratch):
 
 
 @kernel
-def _steps(likelihood, clusters, i, j, k, share0, share1):
-    """In column k, from the mean of i to that of j, and from the prior's to that of both."""
-    prior = likelihood.prior_mean[k]
-    away0 = (clusters.means[k, i] - prior) + clusters.residuals[k, i]
-    if j < 0:
-        return 0.0, away0
-    away1 = (clusters.means[k, j] - prior) + clusters.residuals[k, j]
-    return difference(clusters, i, j, k), share0 * away0 + share1 * away1
-
-
-@kernel
 def _log_det_precisely(likelihood, clusters, i, j, scratch):
     """The same in double-double, for clusters that are flat apart from the prior."""
     n_features, work, moments, union = (
@@ -298,18 +281,14 @@ def _log_det_precisely(likelihood, clusters, i, j, scratch):
         clusters.scatter,
         scratch.lanes,
     )
-    w0 = clusters.weights[i]
-    w1 = clusters.weights[j] if j >= 0 else 0.0
-    size = w0 + w1
-    between, from_prior = w0 * w1 / size, likelihood.strength * size / (likelihood.strength + size)
-    share0, share1 = w0 / size, w1 / size
+    between, from_prior, share0, share1 = weights_of_union(likelihood, clusters, i, j)
     for entry in range(moments.shape[1]):
         union[0, entry] = moments[i, entry]
     entry = 0
     for k in range(n_features):
-        step0, away0 = _steps(likelihood, clusters, i, j, k, share0, share1)
+        step0, away0 = steps_of_union(likelihood, clusters, i, j, k, share0, share1)
         for m in range(k + 1):
-            step1, away1 = _steps(likelihood, clusters, i, j, m, share0, share1)
+            step1, away1 = steps_of_union(likelihood, clusters, i, j, m, share0, share1)
             if j >= 0:
                 _add_entry(union, moments, j, entry)
                 add_product(union, 0, entry, between, step0, step1)
