@@ -15,7 +15,7 @@ from fastrbhc._engine.clusters.observations import weighted
 from fastrbhc._engine.clusters.record import selected
 from fastrbhc._engine.jit import compiling_for
 from fastrbhc._linkage import build
-from fastrbhc._options import LinkageOptions
+from fastrbhc._options import DEFAULT_GUESS, LinkageOptions
 from fastrbhc._progress import compiling_shown
 from fastrbhc._validation import check_count, check_threshold, check_weights
 from fastrbhc.families import Family, as_family
@@ -94,7 +94,7 @@ class RBHC(TreeEstimator):
         *,
         threshold: str | float | None = "kmeans",
         n_clusters: int | None = None,
-        n_clusters_guess: int = 8,
+        n_clusters_guess: int = DEFAULT_GUESS,
         multiplier: int = 4,
         algorithm: str = "auto",
         neighbors: str = "auto",
