@@ -30,7 +30,7 @@ MERGING_TESTS = $(addprefix tests/test_,$(addsuffix .py,audit greedy kd_tree lev
 ONE_OF_EACH = TEST_FAMILIES="gaussian poisson spherical_gaussian"
 # Tests close to the kernels. The others call the same kernels through linkage.
 KERNEL_TESTS = $(MERGING_TESTS) $(addprefix tests/test_,$(addsuffix .py,double_double entropy \
-	families full_covariance geometry heap observations screen statistics traversal))
+	families full_covariance geometry heap observations screen separable_columns statistics traversal))
 
 # All tests compiled, and some as plain Python.
 test: $(VENV)/installed

@@ -68,6 +68,11 @@ def gridded_rows(counts, family):
     return values
 
 
+def tied_rows(family, n, d, seed):
+    """n rows on a small grid: few different values, many ties."""
+    return gridded_rows(np.random.default_rng(seed).integers(0, 4, size=(n, d)), family)
+
+
 _shapes = st.tuples(st.integers(2, 25), st.integers(1, 4))
 _seeds = st.integers(0, 2**32 - 1)
 

@@ -70,6 +70,17 @@ def test_change_in_another_file_is_noticed(tmp_path):
     assert all(path.read_bytes() == content for path, content in kept.items())
 
 
+def test_constants_of_a_module_that_imports_nothing_are_noticed(tmp_path, monkeypatch):
+    source = tmp_path / "_engine" / "agglomeration" / "driver.py"
+    source.parent.mkdir(parents=True)
+    monkeypatch.setattr(_jit, "_PACKAGE", tmp_path)
+    digests = set()
+    for text in ("FINISHED = 0", "FINISHED = 1"):
+        source.write_text(text)
+        digests.add(_jit._fingerprint.__wrapped__())
+    assert len(digests) == 2
+
+
 def test_damaged_cache_is_passed_over(tmp_path):
     before = printed(ONE_DISSIMILARITY, cache=tmp_path)
     files = list(tmp_path.rglob("*.nbc"))

@@ -227,7 +227,7 @@ def test_short_and_long_rounds(monkeypatch, short_work_on_threads, family, neigh
         return asked[-1]
 
     monkeypatch.setattr(levels_module, "_advance", note_what_is_asked)
-    monkeypatch.setattr(levels_module, "_LONG_SECONDS", longest)
+    monkeypatch.setattr(levels_module, "LONG_SECONDS", longest)
     for X, reference in zip(data, references, strict=True):
         for n_jobs in (2, 3):
             computed = by_levels(X, family, neighbors=neighbors, n_jobs=n_jobs)
@@ -243,7 +243,7 @@ def test_long_rounds_on_more_rows(monkeypatch, family):
     for X in (continuous_rows(family, 6_000, 2, seed=8), full_grid(family, 60)):
         reference = by_levels(X, family, n_jobs=1)
         for longest in (0.0, 1e-5, 10.0):
-            monkeypatch.setattr(levels_module, "_LONG_SECONDS", longest)
+            monkeypatch.setattr(levels_module, "LONG_SECONDS", longest)
             for neighbors in ("brute", "kd_tree"):
                 computed = by_levels(X, family, neighbors=neighbors, n_jobs=2)
                 assert same_tree(computed, reference)

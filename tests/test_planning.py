@@ -53,12 +53,14 @@ def test_the_backend_follows_from_the_shape(family):
 
 @pytest.mark.fast
 @every_family
-def test_what_is_asked_for_is_kept(family):
-    for n, n_features in itertools.product((2, 500, 10**6), (1, 100)):
-        for algorithm in ("greedy", "nn_chain", "levels"):
-            assert chosen(family, n, n_features, algorithm=algorithm).algorithm == algorithm
-        for neighbors in ("brute", "kd_tree"):
-            assert chosen(family, n, n_features, neighbors=neighbors).neighbors == neighbors
+def test_few_points_take_another_way_where_one_is_asked_for(family):
+    assert chosen(family, MOST_POINTS).algorithm == "direct"
+    for algorithm in ("greedy", "nn_chain"):
+        assert chosen(family, MOST_POINTS, algorithm=algorithm).algorithm == algorithm
+    for neighbors in ("brute", "kd_tree"):
+        asked = chosen(family, MOST_POINTS, neighbors=neighbors)
+        assert asked.neighbors == neighbors
+        assert asked.algorithm == ("levels" if family in REDUCIBLE else "greedy")
 
 
 @pytest.mark.fast

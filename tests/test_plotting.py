@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import pickle
 
 import matplotlib as mpl
@@ -274,9 +275,16 @@ def test_refusals():
         whole().plot(threshold=1.0, n_clusters=2)
 
 
-def test_figures_can_be_pickled():
+def test_pickled_figures_look_the_same():
     for ax in (whole().plot(n_clusters=3), whole().plot_heights(), whole().path().plot()):
-        pickle.loads(pickle.dumps(ax.figure)).savefig("/dev/null", format="png")
+        copy = pickle.loads(pickle.dumps(ax.figure))
+        assert png(copy) == png(ax.figure)
+
+
+def png(figure):
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png")
+    return buffer.getvalue()
 
 
 # Heights and paths

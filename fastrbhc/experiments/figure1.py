@@ -15,10 +15,11 @@ from fastrbhc.experiments._distributions import DISTRIBUTIONS
 from fastrbhc.experiments._spec import Experiment
 from fastrbhc.experiments._trials import ClusterSizes, check_seed, check_trials, run_trials
 from fastrbhc.experiments.table1 import standard_error
+from fastrbhc.plotting._style import DASHES, FAINT, INK
 
 _LARGEST_SIZES = (25, 50, 100, 200, 400)
 _SCALES = (1, 2, 4, 8, 16)
-_INK, _BLUE, _FAINT = "#222222", "#3366aa", "#9a9a9a"
+_BLUE = "#3366aa"
 # Streams of random numbers, distinct from those of other experiments.
 _STREAMS = {"largest_size": 10, "scale": 11}
 
@@ -140,15 +141,15 @@ def draw(result: dict[str, Any], output: str | Path) -> None:
     sizes = ClusterSizes()
     _draw_curve(left, result["largest_size"], "largest size of a cluster")
     _draw_curve(right, result["scale"], "scale β")
-    title = {"loc": "left", "fontsize": 11, "color": _INK}
+    title = {"loc": "left", "fontsize": 11, "color": INK}
     left.set_title(f"Sizes from {sizes.smallest} on, β = {sizes.scale}", **title)
     right.set_title(f"Sizes from {sizes.smallest} to {sizes.largest}", **title)
-    left.set_ylabel("average relative error, %", color=_INK)
+    left.set_ylabel("average relative error, %", color=INK)
     # Not on the left, where the smallest size stays the same.
     scales = np.array(result["scale"]["values"], float)
     first = result["scale"]["relative_error_percent"][0]
     guide = first * np.sqrt(scales[0] / scales)
-    right.plot(scales, guide, color=_FAINT, linestyle=(0, (5, 4)), label="1/√β", zorder=1)
+    right.plot(scales, guide, color=FAINT, linestyle=DASHES, label="1/√β", zorder=1)
     right.legend(frameon=False)
     figure.savefig(output)
 
@@ -167,7 +168,7 @@ def _draw_curve(axes: Any, curve: dict[str, list[Any]], label: str) -> None:
         label="measured",
     )
     axes.set(xscale="log", yscale="log")
-    axes.set_xlabel(label, color=_INK)
+    axes.set_xlabel(label, color=INK)
     axes.set_xticks(values, [f"{value:g}" for value in values])
     axes.xaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))

@@ -57,7 +57,6 @@ required, ``dissimilarity`` and ``merge``; the defaults of the others are safe b
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -72,6 +71,7 @@ from fastrbhc._engine.geometry.separable_columns import (
     pair_bound_by_variance,
     unknown_variance,
 )
+from fastrbhc._register import Register
 from fastrbhc.families._smoothing import NONE, Smoothing
 
 
@@ -114,7 +114,7 @@ class Family(Protocol):
     def geometry(self, n_features: int) -> Any: ...
 
 
-_REGISTER: dict[str, type] = {}
+_REGISTER = Register("family", "families")
 FamilyClass = TypeVar("FamilyClass", bound=type)
 
 
@@ -196,11 +196,7 @@ def family(
         for key, method in defaults.items():
             if not hasattr(cls, key):
                 setattr(cls, key, method)
-        for key in (name, *aliases):
-            taken = _REGISTER.get(key)
-            if taken is not None and taken.__module__ != cls.__module__:
-                raise ValueError(f"the name {key!r} belongs to {taken.__module__}: choose another")
-            _REGISTER[key] = cls
+        _REGISTER.add(cls, name, *aliases)
         return cls
 
     return declare
@@ -269,13 +265,7 @@ def as_family(family: str | Family) -> Family:
     True
     """
     if isinstance(family, str):
-        known_class = _REGISTER.get(family.lower().replace("-", "_").replace(" ", "_"))
-        if known_class is None:
-            near = difflib.get_close_matches(family.lower(), _REGISTER, n=3, cutoff=0.5)
-            hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-            known = ", ".join(map(repr, sorted(_REGISTER)))
-            raise ValueError(f"unknown family {family!r}: {hint}The families are {known}")
-        return as_family(known_class())
+        return as_family(_REGISTER.find(family)())
     if isinstance(family, type):
         if not hasattr(family, "separable"):
             raise TypeError(_not_a_family(family))

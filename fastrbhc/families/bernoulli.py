@@ -10,7 +10,7 @@ from scipy.special import xlogy
 
 from fastrbhc._engine.math.entropy import entropy_divergence
 from fastrbhc.families._interface import Domain, family
-from fastrbhc.families._smoothing import Smoothing, contraction
+from fastrbhc.families._smoothing import Smoothing, check_contraction, contraction
 
 
 @family("bernoulli", separable=True, reducible=False, domain=Domain(lower=0.0, upper=1.0))
@@ -34,8 +34,7 @@ class Bernoulli(NamedTuple):
     smoothing: float = 0.1
 
     def check(self) -> None:
-        if not 0.0 <= self.smoothing < 1.0:
-            raise ValueError(f"smoothing has to lie in [0, 1), got {self.smoothing}")
+        check_contraction(self.smoothing)
 
     def smoothing_map(self, n_features: int) -> Smoothing:
         return contraction(self.smoothing, towards=0.5)

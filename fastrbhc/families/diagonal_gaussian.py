@@ -27,7 +27,7 @@ from fastrbhc._engine.math.entropy import log_excess
 from fastrbhc._engine.math.fast_log import LOG_OFF, quick_log, quick_logs
 from fastrbhc._engine.simd import LANES, at_most, broadcast, larger, load, smaller, store
 from fastrbhc.families._interface import Domain, family
-from fastrbhc.families._smoothing import Smoothing, shift
+from fastrbhc.families._smoothing import Smoothing, check_shift_of_covariance, shift
 
 # Number of columns per logarithm of a product: in exact values, and in bounds.
 _COLUMNS_PER_LOG, _COLUMNS_PER_QUICK_LOG = 8, 4
@@ -68,11 +68,7 @@ class DiagonalGaussian(NamedTuple):
     smoothing: float = 0.01
 
     def check(self) -> None:
-        if not 0.0 < self.smoothing <= 1e245:
-            raise ValueError(
-                f"smoothing has to be positive and at most 1e245, got {self.smoothing}: "
-                "without it a single point has no variance"
-            )
+        check_shift_of_covariance(self.smoothing, "variance")
 
     def check_rows(self, X: NDArray[np.float64]) -> None:
         lowest, highest = column_ranges(X)

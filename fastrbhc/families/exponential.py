@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fastrbhc._engine.math.entropy import log_excess
 from fastrbhc.families._interface import Domain, family
-from fastrbhc.families._smoothing import Smoothing, shift
+from fastrbhc.families._smoothing import Smoothing, check_shift, shift
 
 
 @family("exponential", aliases=("itakura_saito",), separable=True, reducible=False)
@@ -39,10 +39,7 @@ class Exponential(NamedTuple):
         return Domain(lower=0.0, includes_lower=self.smoothing > 0.0)
 
     def check(self) -> None:
-        if not 0.0 <= self.smoothing <= 1e120:
-            raise ValueError(
-                f"smoothing has to be at most 1e120 and not negative, got {self.smoothing}"
-            )
+        check_shift(self.smoothing)
 
     def smoothing_map(self, n_features: int) -> Smoothing:
         return shift(self.smoothing)

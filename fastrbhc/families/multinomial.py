@@ -13,7 +13,7 @@ from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.math.double_double import add, divide, two_sum
 from fastrbhc._engine.math.entropy import entropy_divergence
 from fastrbhc.families._interface import Domain, family
-from fastrbhc.families._smoothing import Smoothing, contraction
+from fastrbhc.families._smoothing import Smoothing, check_contraction, contraction
 
 
 @family(
@@ -51,8 +51,7 @@ class Multinomial(NamedTuple):
     weight_by_total: bool = True
 
     def check(self) -> None:
-        if not 0.0 <= self.smoothing < 1.0:
-            raise ValueError(f"smoothing has to lie in [0, 1), got {self.smoothing}")
+        check_contraction(self.smoothing)
 
     def observe(self, X: NDArray[np.float64]) -> Observations:
         totals = np.empty(X.shape[0])

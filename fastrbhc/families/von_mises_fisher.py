@@ -12,7 +12,7 @@ from fastrbhc._engine.clusters.observations import Observations
 from fastrbhc._engine.clusters.record import Clusters, difference, merge_weights
 from fastrbhc._engine.geometry.contract import ROUNDING, Storage, n_features, values_of_near
 from fastrbhc._engine.geometry.float32_means import mirror_distances, with_centred_mirror
-from fastrbhc._engine.geometry.ward import box_distances
+from fastrbhc._engine.geometry.ward import box_distances, leaf_distances
 from fastrbhc._engine.jit import fused_kernel, inlined_kernel, kernel
 from fastrbhc._engine.math.double_double import (
     add,
@@ -23,7 +23,7 @@ from fastrbhc._engine.math.double_double import (
     square,
     square_root,
 )
-from fastrbhc._engine.simd import at_most, broadcast, load, store
+from fastrbhc._engine.simd import at_most, load, store
 from fastrbhc.families._interface import Domain, family
 
 # A sum shorter than this share of its parts is 0 up to the rounding of double-double.
@@ -175,12 +175,7 @@ class Directions(NamedTuple):
         _scan(geometry.concentration, clusters, i, start, stop, scratch)
 
     def leaf_values(geometry, clusters, i, start, cutoff, scratch):
-        means, residuals = clusters.means, clusters.residuals
-        distance = broadcast(0.0)
-        for k in range(n_features(geometry, clusters)):
-            leading = load(means, (k, start)) - means[k, i]
-            step = leading + (load(residuals, (k, start)) - residuals[k, i])
-            distance = distance + step * step
+        distance = leaf_distances(clusters, i, start, n_features(geometry, clusters))
         length0, length1 = clusters.cached[i, 0], load(clusters.cached.T, (0, start))
         near = at_most(_bound(geometry.concentration, length0, length1, distance), cutoff)
         return values_of_near(geometry, clusters, i, start, cutoff, near, scratch)

@@ -17,6 +17,12 @@ FINISHED, OUT_OF_BUDGET, WANTS_REBUILD, WANTS_LOOK_UP, WANTS_MERGES, STUCK = 0, 
 # within half a second.
 _SECONDS = 0.1
 
+# Longer batches of look-ups or merges are distributed by Python, which can be interrupted.
+LONG_SECONDS = 0.1
+
+# Pieces of a batch per thread of a team: enough to keep all threads busy to the end.
+PIECES_PER_THREAD = 4
+
 _NO_PROGRESS = (
     "merging made no progress. Either the dissimilarity of a user-defined family is not symmetric "
     "or not a number, or this is a bug in fastrbhc: please report it, with the data and the output "

@@ -27,7 +27,9 @@ from numpy.typing import NDArray
 
 from fastrbhc._engine.agglomeration.driver import (
     FINISHED,
+    LONG_SECONDS,
     OUT_OF_BUDGET,
+    PIECES_PER_THREAD,
     STUCK,
     WANTS_LOOK_UP,
     WANTS_REBUILD,
@@ -62,12 +64,6 @@ from fastrbhc._engine.records import Job, call, record
 from fastrbhc._engine.simd import lowest_set_bit
 from fastrbhc._engine.team import Team, parallel_for, team_of
 from fastrbhc._engine.threads import Threads
-
-# Longer batches of look-ups are distributed by Python, which can be interrupted.
-_LONG_SECONDS = 0.1
-
-# Pieces of a batch per thread: enough to keep all threads busy to the end.
-_PIECES = 4
 
 # Number of consecutive confirmed batches after which the batch size doubles.
 _GROW_AFTER = 8
@@ -143,7 +139,7 @@ def greedy(
     def advance(budget: int) -> int:
         nonlocal seconds
         before, start = batch.n_looked_up, time.perf_counter()
-        longest = max(1, int(_LONG_SECONDS / seconds))
+        longest = max(1, int(LONG_SECONDS / seconds))
         with threads.helping(state.team) as scratch:
             status = _advance(state, longest, budget, scratch)
         looked_up = batch.n_looked_up - before
@@ -243,7 +239,7 @@ def _advance(state, longest, budget, scratch):
 @kernel
 def _n_pieces(count, team):
     """The number of pieces for the look-ups or merges of a batch."""
-    return min(count, _PIECES * team.size)
+    return min(count, PIECES_PER_THREAD * team.size)
 
 
 @kernel

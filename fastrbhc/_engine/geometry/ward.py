@@ -141,12 +141,7 @@ class Ward(NamedTuple):
 
     def leaf_values(geometry, clusters, i, start, cutoff, scratch):
         # As in ``dissimilarity``, operation for operation.
-        means, residuals = clusters.means, clusters.residuals
-        total = broadcast(0.0)
-        for k in range(n_features(geometry, clusters)):
-            leading = load(means, (k, start)) - means[k, i]
-            step = leading + (load(residuals, (k, start)) - residuals[k, i])
-            total = total + step * step
+        total = leaf_distances(clusters, i, start, n_features(geometry, clusters))
         w0, w1 = clusters.weights[i], load(clusters.weights, (start,))
         values = total * (w0 * w1 / (w0 + w1)) * geometry.half_curvature
         store(scratch.bounds, values)
@@ -160,6 +155,18 @@ class Ward(NamedTuple):
         bounds = total * (w0 * w1 / (w0 + w1)) * (geometry.half_curvature * ROUNDING)
         store(scratch.bounds, bounds)
         return at_most(bounds, cutoff)
+
+
+@inlined_kernel
+def leaf_distances(clusters, i, start, columns):
+    """Squared distances of the mean of slot i from those of the leaf that begins at start."""
+    means, residuals = clusters.means, clusters.residuals
+    total = broadcast(0.0)
+    for k in range(columns):
+        leading = load(means, (k, start)) - means[k, i]
+        step = leading + (load(residuals, (k, start)) - residuals[k, i])
+        total = total + step * step
+    return total
 
 
 @inlined_kernel
