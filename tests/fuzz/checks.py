@@ -23,8 +23,9 @@ import numpy as np
 from trees import merged_values, same_tree
 
 from fastrbhc import bhc_linkage, linkage
+from fastrbhc._engine.clusters.observations import Observations, order_by_value
 from fuzz.cases import SPARSE, patched
-from fuzz.reference import TOLERANCE, replay, values_to
+from fuzz.reference import TOLERANCE, replay, statistics, values_to
 
 # Above this many rows merges are certified as reciprocal nearest neighbours only.
 _MANY_ROWS = 1_500
@@ -288,7 +289,8 @@ def certify(tree, case, report):
         made = replay(family, case.X, case.weights, children, unions, everywhere, ignored)
     heights = tree.heights[order].tolist()
     report.merges += m
-    report.doubtful += int(np.count_nonzero(made.doubts > TOLERANCE * made.values))
+    near_zero = (made.doubts > TOLERANCE * made.values) & (tree.heights[order] > 0.0)
+    report.doubtful += int(np.count_nonzero(near_zero))
     problems = []
     off = ~(np.abs(heights - made.values) <= TOLERANCE * made.values + made.doubts)
     for step in np.flatnonzero(off)[:_CONFIRMED]:
@@ -369,7 +371,7 @@ def _without_weight(tree, case):
         if height == 0.0:
             joined[root(first[a][0])] = root(first[b][0])
     positive = np.flatnonzero(case.weights > 0.0)
-    _, which = np.unique(case.X[positive], axis=0, return_inverse=True)
+    _, which = np.unique(statistics(case.record, case.X[positive]), axis=0, return_inverse=True)
     collapsed = np.bincount(which.ravel(), weights=case.weights[positive])[which.ravel()]
     family = case.record
     for row in light:
@@ -602,9 +604,13 @@ def judge_model(tree, case, report=None):
         return [Problem("structure", f"heights are {tree.heights}")]
     if report is not None:
         report.merges += m
-    # Rows in the order of the package, as its defaults are rounded sums.
-    model = case.record.with_defaults(np.ascontiguousarray(case.X))
+    # In the order in which the package sums up rows for its defaults.
+    order, _ = order_by_value(Observations(case.X))
+    model = case.record.with_defaults(np.ascontiguousarray(case.X[order]))
     log_alpha, known = math.log(case.alpha), {}
+    # Gamma functions of counts are differences of numbers that grow with the counts.
+    counts = case.X.sum() if case.family in ("poisson", "multinomial") else 0.0
+    rounding = _LOG_OFF + 4e-15 * counts * math.log1p(counts)
 
     def marginal(rows):
         if rows not in known:
@@ -626,10 +632,8 @@ def judge_model(tree, case, report=None):
             for v in alive:
                 if u < v and (u, v) not in odds:
                     value = together(u, v)[0] - alive[u][1] - alive[v][1]
-                    odds[u, v] = (
-                        value,
-                        _LOG_OFF + 1e-13 * abs(alive[u][1]) + 1e-13 * abs(alive[v][1]),
-                    )
+                    logs = abs(alive[u][1]) + abs(alive[v][1])
+                    odds[u, v] = value, rounding + 1e-13 * logs
         value, off = odds[min(a, b), max(a, b)]
         slack = off + 1e-9 * abs(value)
         if not abs(-tree.heights[row] - value) <= slack:

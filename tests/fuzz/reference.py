@@ -35,6 +35,7 @@ TOLERANCE = 1e-9
 # Double-double has 106 bits; several operations follow one another, in the package as well.
 _MEAN_OFF = 2.0**-96
 _VALUE_OFF = 1e-13
+_SMALLEST = 1e-320  # of the few digits that numbers have at the lower end of the range
 _LIFT = 500  # exponent of the unit of most statistics: far from both ends of the range
 
 # 1/3, 1/5, … for the logarithm, as double-double.
@@ -204,7 +205,7 @@ def _pair(state, a, b, scratch):
         value, off = _directions(state, a, b)
     else:
         value, off = _bregman(state, a, b)
-    return value, off + _VALUE_OFF * value + 2e-323
+    return value, off + _VALUE_OFF * value + _SMALLEST
 
 
 @njit(cache=True)
@@ -752,6 +753,12 @@ def replay(family, X, weights, children, unions, everywhere, ignored):
         (values, doubts, nearest, pairs, left_pair),
     )
     return Replayed(values, doubts, nearest, pairs, left, left_pair)
+
+
+def statistics(family, X):
+    """Leading digits of the mean statistics of rows; equal for rows that count as the same."""
+    state = state_of(family, X, None)
+    return state.spread[:, :, 0] if state.kind == DIRECTIONS else state.means[:, :, 0]
 
 
 def values_to(family, X, weights, row):

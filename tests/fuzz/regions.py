@@ -22,11 +22,26 @@ def tiny(case):
 
 
 def small_against_ridge(case):
-    """Full covariances of data that are small against the smoothing."""
+    """Full covariances of clusters that are small against the smoothing."""
     if case.model or case.family != "gaussian":
         return False
-    steps, _ = _spans(case.X)
-    return bool(steps.size and steps.max() ** 2 < 1e-4 * case.record.smoothing)
+    rows = np.unique(case.X[:400], axis=0)
+    with np.errstate(all="ignore"):
+        gaps = np.abs(rows[:, None] - rows).max(axis=2)
+        gaps[gaps == 0.0] = np.inf
+        return bool(gaps.min() < 1e-2 * case.record.smoothing**0.5)
 
 
-REGIONS = {"tiny": tiny, "small_against_ridge": small_against_ridge}
+def uneven_weights(case):
+    """Full covariances of rows whose weights differ by many powers of ten."""
+    if case.model or case.family != "gaussian" or case.weights is None:
+        return False
+    positive = case.weights[case.weights > 0.0]
+    return bool(positive.max() > 1e8 * positive.min())
+
+
+REGIONS = {
+    "tiny": tiny,
+    "small_against_ridge": small_against_ridge,
+    "uneven_weights": uneven_weights,
+}
