@@ -49,8 +49,8 @@ PATCHES: dict[str, list[tuple[str, str, Any]]] = {
     ],
     "by_python": [
         (_ENGINE + "threads", "_WORTH_A_THREAD_SECONDS", 0.0),
-        (_ENGINE + "agglomeration.greedy", "_LONG_SECONDS", 0.0),
-        (_ENGINE + "agglomeration.levels", "_LONG_SECONDS", 0.0),
+        (_ENGINE + "agglomeration.greedy", "LONG_SECONDS", 0.0),
+        (_ENGINE + "agglomeration.levels", "LONG_SECONDS", 0.0),
     ],
     "rotated": [(_ENGINE + "clusters.principal_axes", "_FEW_POINTS", 2)],
     "pilot": [(_ENGINE + "planning.cost_model", "_WORTH_A_PILOT", 0)],

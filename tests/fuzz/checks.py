@@ -384,7 +384,8 @@ def _without_weight(tree, case):
                 family, case.X[rows], np.append(collapsed, weight), positive.size
             )
         values, doubts = values[:-1], doubts[:-1]
-        least = ((1.0 + TOLERANCE) * values + doubts).min()
+        # Rows that agree to the last digit of their proportions are equally near.
+        least = max(((1.0 + TOLERANCE) * values + doubts).min(), 1e-28 * collapsed.max())
         near = positive[values * (1.0 - TOLERANCE) - doubts <= least]
         if root(int(row)) not in {root(int(x)) for x in near}:
             text = f"row {row} of weight 0 is not with the rows nearest to it, {near.tolist()}"
