@@ -35,7 +35,7 @@ TOLERANCE = 1e-9
 # Double-double has 106 bits; several operations follow one another, in the package as well.
 _MEAN_OFF = 2.0**-96
 _VALUE_OFF = 1e-13
-SMALLEST = 1e-318  # of the few digits that numbers have at the lower end of the range
+SMALLEST = 1e-320  # of the few digits that numbers have at the lower end of the range
 _LIFT = 500  # exponent of the unit of most statistics: far from both ends of the range
 
 # 1/3, 1/5, … for the logarithm, as double-double.
@@ -429,6 +429,12 @@ def _column(entropy, mean0, mean1, step, off, w0, w1, s0, s1, power):
     ratio0, ratio1 = mean0 / mean, mean1 / mean
     joint = w0 * s1 if w0 < w1 else w1 * s0
     error = off / mean
+    if abs(step) < 1e-100 * mean:  # squares of these might underflow
+        slope = step / mean
+        value = _product(0.5 * joint * slope, step if entropy else slope, power if entropy else 0)
+        doubt = 4.0 * value * (min(1.0, off / abs(step)) if step != 0.0 else 0.0)
+        rest = _product(joint * error, off if entropy else error, power if entropy else 0)
+        return value, doubt + rest
     if entropy:
         total = w0 * _entropy_excess(u0, ratio0) + w1 * _entropy_excess(u1, ratio1)
         doubt = joint * error * error
