@@ -111,6 +111,13 @@ def test_reference_of_close_rows_is_the_definition(family):
         assert abs(value - expected) <= 1e-11 * expected + 1e-58 * size
 
 
+def test_reference_where_squares_underflow():
+    X = np.array([[0.0], [5e-87], [2e-86]])
+    record = FAMILIES["poisson"](smoothing=5.8e105)
+    value, _ = dissimilarity(record, X[:2], X[2:])
+    assert value == pytest.approx(1.75e-86 * (1.75e-86 / 5.8e105) / 3.0, rel=1e-12)
+
+
 # The checks can fail
 
 
@@ -253,6 +260,14 @@ def test_code_of_a_case_makes_its_call():
     exec(shrink.code_of(case).replace("print", "# "), names)
     expected = checks.call(case)
     np.testing.assert_array_equal(names["tree"].heights, expected.heights)
+
+
+def test_code_of_a_case_that_did_not_end_finds_its_threshold():
+    case = replace(case_of("poisson"), threshold=(0.5, 1))
+    names: dict = {}
+    exec(shrink.code_of(case).replace("print", "# "), names)
+    level = checks.level_at(linkage(case.X, "poisson"), case.threshold)
+    assert names["tree"].threshold == level
 
 
 # The command

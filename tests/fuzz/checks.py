@@ -25,7 +25,7 @@ from trees import merged_values, same_tree
 from fastrbhc import bhc_linkage, linkage
 from fastrbhc._engine.clusters.observations import Observations, order_by_value
 from fuzz.cases import SPARSE, patched
-from fuzz.reference import TOLERANCE, replay, statistics, values_to
+from fuzz.reference import SMALLEST, TOLERANCE, replay, values_to_last
 
 # Above this many rows merges are certified as reciprocal nearest neighbours only.
 _MANY_ROWS = 1_500
@@ -295,7 +295,7 @@ def certify(tree, case, report):
     off = ~(np.abs(heights - made.values) <= TOLERANCE * made.values + made.doubts)
     for step in np.flatnonzero(off)[:_CONFIRMED]:
         value = exactly(case, tree, *children[step])
-        floor = float(made.doubts[step]) if np.isfinite(made.doubts[step]) else 0.0
+        floor = float(made.doubts[step]) if np.isfinite(made.doubts[step]) else SMALLEST
         if not abs(heights[step] - value) <= TOLERANCE * value + floor:
             text = f"merge {step} of {n} rows is at {heights[step]!r}, not {float(value)!r}"
             if value:
@@ -371,24 +371,19 @@ def _without_weight(tree, case):
         if height == 0.0:
             joined[root(first[a][0])] = root(first[b][0])
     positive = np.flatnonzero(case.weights > 0.0)
-    _, which = np.unique(statistics(case.record, case.X[positive]), axis=0, return_inverse=True)
-    collapsed = np.bincount(which.ravel(), weights=case.weights[positive])[which.ravel()]
-    family = case.record
     for row in light:
         rows = np.concatenate([positive, [row]])
-        weight = 1.0
-        if case.family == "multinomial" and family.weight_by_total:
-            weight = 1.0 / case.X[row].sum()  # it counts as one, whatever its total
-        with np.errstate(all="ignore"):
-            values, doubts = values_to(
-                family, case.X[rows], np.append(collapsed, weight), positive.size
-            )
-        values, doubts = values[:-1], doubts[:-1]
-        # Rows that agree to the last digit of their proportions are equally near.
-        least = max(((1.0 + TOLERANCE) * values + doubts).min(), 1e-28 * collapsed.max())
-        near = positive[values * (1.0 - TOLERANCE) - doubts <= least]
-        if root(int(row)) not in {root(int(x)) for x in near}:
-            text = f"row {row} of weight 0 is not with the rows nearest to it, {near.tolist()}"
+        near: set[int] = set()
+        # Rows may count as the same or not, depending on the last bit of their statistics.
+        for digits in (1, 2):
+            with np.errstate(all="ignore"):
+                values, doubts = values_to_last(
+                    case.record, case.X[rows], case.weights[rows], digits
+                )
+            least = ((1.0 + TOLERANCE) * values + doubts).min()
+            near |= set(positive[values * (1.0 - TOLERANCE) - doubts <= least].tolist())
+        if root(int(row)) not in {root(x) for x in near}:
+            text = f"row {row} of weight 0 is not with the rows nearest to it, {sorted(near)}"
             return [Problem("row without weight", text)]
     return []
 

@@ -35,7 +35,7 @@ TOLERANCE = 1e-9
 # Double-double has 106 bits; several operations follow one another, in the package as well.
 _MEAN_OFF = 2.0**-96
 _VALUE_OFF = 1e-13
-_SMALLEST = 1e-320  # of the few digits that numbers have at the lower end of the range
+SMALLEST = 1e-320  # of the few digits that numbers have at the lower end of the range
 _LIFT = 500  # exponent of the unit of most statistics: far from both ends of the range
 
 # 1/3, 1/5, … for the logarithm, as double-double.
@@ -205,7 +205,7 @@ def _pair(state, a, b, scratch):
         value, off = _directions(state, a, b)
     else:
         value, off = _bregman(state, a, b)
-    return value, off + _VALUE_OFF * value + _SMALLEST
+    return value, off + _VALUE_OFF * value + SMALLEST
 
 
 @njit(cache=True)
@@ -429,6 +429,12 @@ def _column(entropy, mean0, mean1, step, off, w0, w1, s0, s1, power):
     ratio0, ratio1 = mean0 / mean, mean1 / mean
     joint = w0 * s1 if w0 < w1 else w1 * s0
     error = off / mean
+    if abs(step) < 1e-100 * mean:  # squares of these might underflow
+        slope = step / mean
+        value = _product(0.5 * joint * slope, step if entropy else slope, power if entropy else 0)
+        doubt = 4.0 * value * (min(1.0, off / abs(step)) if step != 0.0 else 0.0)
+        rest = _product(joint * error, off if entropy else error, power if entropy else 0)
+        return value, doubt + rest
     if entropy:
         total = w0 * _entropy_excess(u0, ratio0) + w1 * _entropy_excess(u1, ratio1)
         doubt = joint * error * error
@@ -705,7 +711,9 @@ def _put_measurements(state, family, X):
     low = (X - (high + rounded)) + (rounded - X[0])
     state.means[:, :, 0], state.means[:, :, 1] = np.ldexp(high, power), np.ldexp(low, power)
     with np.errstate(over="ignore"):
-        state.off[:] = np.ldexp(np.abs(X).max(axis=0), power - 97)
+        off = np.ldexp(np.abs(X).max(axis=0), power - 97)
+    # Means of equal values are exact.
+    state.off[:] = np.where(high.any(axis=0), np.minimum(off, 1e300), 0.0)
 
 
 def _put_counts(state, family, X):
@@ -755,18 +763,25 @@ def replay(family, X, weights, children, unions, everywhere, ignored):
     return Replayed(values, doubts, nearest, pairs, left, left_pair)
 
 
-def statistics(family, X):
-    """Leading digits of the mean statistics of rows; equal for rows that count as the same."""
-    state = state_of(family, X, None)
-    return state.spread[:, :, 0] if state.kind == DIRECTIONS else state.means[:, :, 0]
+def values_to_last(family, X, weights, digits):
+    """d of the last row, with weight 1, to each of the others, and what it may be off by.
 
-
-def values_to(family, X, weights, row):
-    """d of one row to all others, and what it may be off by."""
+    Rows that agree in the leading digits of their statistics, or in all, count as one.
+    """
     state = state_of(family, X, weights)
+    measured = state.kind in (WARD, FULL, DIAGONAL)
+    kept = state.spread if state.kind == DIRECTIONS else state.means
+    parts = X if measured else kept[:, :, :digits].reshape(len(X), -1)
+    _, which = np.unique(parts[:-1], axis=0, return_inverse=True)
+    which = which.ravel()
+    total = np.bincount(which, weights=state.weights[:-1, 0])[which]
+    weights = np.append(total, 1.0)
+    if state.kind == DIRECTIONS:
+        state = state_of(family, X, weights)
+    state.weights[:, 0] = weights
     values, doubts = np.zeros(len(X)), np.zeros(len(X))
-    _values_to(state, row, _scratch(X.shape[1]), values, doubts)
-    return values, doubts
+    _values_to(state, len(X) - 1, _scratch(X.shape[1]), values, doubts)
+    return values[:-1], doubts[:-1]
 
 
 def dissimilarity(family, X0, X1, weights0=None, weights1=None):

@@ -93,7 +93,11 @@ def note(tally, case, report):
 
 
 def work(seeds, skip, place, pipe, log):
-    """Check cases and report; ``place`` says which seed it is at, since when, and compiling."""
+    """Check cases and report.
+
+    ``place`` is shared: the seed it is at, since when, compilations under way, cases not yet
+    reported.
+    """
     with open(log, "w") as lines:
         faulthandler.enable(lines)
         faulthandler.register(signal.SIGUSR1, lines, all_threads=True)
@@ -122,6 +126,7 @@ def work(seeds, skip, place, pipe, log):
                 else:
                     report = check(case)
                     note(tally, case, report)
+                    place[3] = tally.cases
                     for problem in report.problems:
                         failure = failure_of(case, report, problem)
                         shrunk[failure.signature] += 1
@@ -130,8 +135,10 @@ def work(seeds, skip, place, pipe, log):
                         pipe.send(failure)
                 if time.monotonic() - sent > 2.0:
                     pipe.send(tally)
+                    place[3] = 0.0
                     tally, sent = Tally(), time.monotonic()
         pipe.send(tally)
+        place[3] = 0.0
         pipe.send(None)
 
 
@@ -165,13 +172,12 @@ class Worker:
 
     def __init__(self, context, number, seeds, skip, directory):
         self.number, self.seeds, self.skip, self.directory = number, seeds, skip, directory
-        self.place = context.Array("d", [-1.0, time.monotonic(), 1.0], lock=False)
+        self.place = context.Array("d", [-1.0, time.monotonic(), 0.0, 0.0], lock=False)
         self.log = directory / f"worker-{number}-{time.monotonic_ns()}"
         self.pipe, other = context.Pipe(duplex=False)
         self.process = context.Process(
             target=work, args=(seeds, skip, self.place, other, self.log), daemon=True
         )
-        self.place[2] = 0.0
         self.process.start()
         other.close()
         self.finished = False
@@ -258,6 +264,7 @@ def run(first, n_cases, n_workers, minutes, skip, out=sys.stdout):
                     os.kill(worker.process.pid, signal.SIGKILL)
                     worker.process.join()
                 _receive(worker, total, failed)
+                total.cases += int(worker.place[3])
     return total, failures, time.monotonic() - began
 
 
@@ -318,7 +325,7 @@ def _lost(worker, hangs, total):
     seed = int(worker.place[0])
     case = draw(max(seed, 0))
     what = "hang" if hangs else f"crash (exit code {worker.process.exitcode})"
-    total.cases += 1
+    total.cases += 1 + int(worker.place[3])  # these are missing in the counts by kind
     return Failure(seed, what, case.family, worker.trace, code_of(case))
 
 

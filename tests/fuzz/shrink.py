@@ -156,12 +156,22 @@ def code_of(case, threshold=None):
         "n_jobs": case.n_jobs,
         "audit": case.audit,
     }
+    if isinstance(case.threshold, tuple) and threshold is None:
+        options["threshold"] = None
     for name, value in options.items():
         if value is not None and not _equal(value, _DEFAULTS[name]):
             arguments.append(f"{name}={_number(value)}")
     if case.weights is not None:
         arguments.append(f"sample_weight={_listed(case.weights)}")
     function = "bhc_linkage" if case.model else "linkage"
+    if isinstance(case.threshold, tuple) and threshold is None:
+        # The case did not live to say which threshold it had.
+        share, nudge = case.threshold
+        lines.append(f"levels = fastrbhc.{function}({', '.join(arguments)}).levels")
+        lines.append(f"level = levels[min(int({share} * levels.size), levels.size - 1)]")
+        if nudge:
+            lines.append(f"level = np.nextafter(level, {'-' if nudge < 0 else ''}np.inf)")
+        arguments.append("threshold=level")
     lines.append(f"tree = fastrbhc.{function}({', '.join(arguments)})")
     lines.append("print(tree.merges.tolist(), tree.heights.tolist())")
     return "\n".join(lines)
