@@ -8,7 +8,7 @@ PYTEST = $(BIN)/python -m pytest
 TWO_WORKERS = -n 2 --dist loadfile
 
 .PHONY: demo test lint types docs test-notebooks notebooks test-families test-indices test-thorough \
-	test-lowest baselines bench bench-all bench-compare bench-peers bench-compile record dashboard clean
+	test-compile-all test-lowest baselines bench bench-all bench-compare bench-peers bench-compile record dashboard clean
 
 # Installed again whenever the metadata change; the demonstration needs less than the tests.
 $(VENV)/runtime: pyproject.toml
@@ -71,6 +71,10 @@ types: $(VENV)/installed
 # Twenty times as many random data sets; some twenty minutes.
 test-thorough: $(VENV)/installed
 	$(PYTEST) -q $(TWO_WORKERS) --hypothesis-profile=thorough tests
+
+# After `fastrbhc compile --all`, first calls of all families and models compile nothing.
+test-compile-all: $(VENV)/installed
+	TEST_COMPILE_ALL=1 $(PYTEST) -q -rP tests/test_precompile.py -k after_all
 
 # The oldest versions that pyproject.toml admits, in an environment of their own. Matplotlib 3.8 calls
 # what later versions of pyparsing have renamed, and warns.
