@@ -8,7 +8,7 @@ PYTEST = $(BIN)/python -m pytest
 TWO_WORKERS = -n 2 --dist loadfile
 
 .PHONY: demo test lint types docs test-notebooks notebooks test-families test-indices test-thorough fuzz \
-	test-lowest baselines bench bench-all bench-compare bench-peers bench-compile record dashboard clean
+	test-compile-all test-lowest baselines bench bench-all bench-compare bench-peers bench-compile record dashboard clean
 
 # Installed again whenever the metadata change. The demo needs fewer packages than the tests.
 $(VENV)/runtime: pyproject.toml
@@ -79,6 +79,10 @@ WORKERS ?= 2
 fuzz: $(VENV)/installed
 	PYTHONPATH=tests $(BIN)/python -m fuzz.run --workers $(WORKERS) $(if $(MINUTES),--minutes $(MINUTES)) \
 		$(if $(CASES),--cases $(CASES)) $(if $(SEED),--seed $(SEED)) $(if $(SKIP),--skip $(SKIP))
+
+# After `fastrbhc compile --all`, first calls of all families and models compile nothing.
+test-compile-all: $(VENV)/installed
+	TEST_COMPILE_ALL=1 $(PYTEST) -q -rP tests/test_precompile.py -k after_all
 
 # The oldest versions that pyproject.toml admits, in a separate environment. Matplotlib 3.8 calls
 # functions that later versions of pyparsing have renamed, which raises warnings.

@@ -1,23 +1,27 @@
 """Compiling ahead of time: small calls that go through the same kernels as large ones.
 
-Numba compiles one function at a time per process, so several processes share the work. Each makes
-the calls of one `Job` and writes the kernels to the common cache on disk. Kernels that all families
-share are compiled by the first process that needs them, and loaded by the others.
+Numba compiles one function at a time per process, so several processes share the work, one per
+core. Each makes the calls of one `Job` after another and writes the kernels to the common cache on
+disk. Kernels that all families share are compiled by the first process that needs them, and loaded
+by the others.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections import deque
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numba import config as _numba_config
@@ -25,7 +29,6 @@ from numpy.typing import NDArray
 
 from fastrbhc._dissimilarity import dissimilarity
 from fastrbhc._engine import jit
-from fastrbhc._engine.compilations import listening
 from fastrbhc._engine.geometry.contract import FEW_COLUMNS
 from fastrbhc._engine.planning.plan import WORTH_COMPILING
 from fastrbhc._linkage import linkage
@@ -39,11 +42,18 @@ from fastrbhc.families import as_family, registered
 
 _config: Any = _numba_config
 
+# Numbers of columns that kernels know after `fastrbhc compile --all`: those of most large data sets
+# that the kd-tree serves.
+COLUMNS_OF_ALL = (2, 3)
+
 # The default families.
 _USUAL = ("spherical_gaussian", "gaussian", "poisson")
 
-# The line that a process writes for each kernel.
-_COMPILED = "compiled"
+# What a process writes: it is about to compile a kernel, and waits for the answer; it has compiled
+# the kernel, or found it on disk after all; the job is done.
+_BEGIN, _COMPILED, _FOUND, _DONE = "begin", "compiled", "found", "done"
+_GO = "go"
+_ORPHANED = "the process that started this one has ended"
 
 # More columns than the kd-tree is used for.
 _MANY_COLUMNS = FEW_COLUMNS + 4
@@ -61,14 +71,14 @@ class Compiled(NamedTuple):
 
 
 class Job(NamedTuple):
-    """The work of one process: a family or a model, and the kinds of trees."""
+    """Work for one process at a time: a family or a model, and the kinds of trees."""
 
     kind: str  # "family" or "model"
     name: str
     columns: int | None  # for kernels that know this number of columns; None for all others
     audit: bool | str
     algorithms: tuple[str, ...]
-    scans_first: bool  # half of the processes begin at the other end
+    scans_first: bool  # every second one begins at the other end, so that processes seldom wait
 
     @property
     def title(self) -> str:
@@ -116,7 +126,7 @@ def precompile(
     -------
     dict
         For each family, number of columns and model: the number of kernels compiled, and the time
-        of its process in seconds. Kernels that are already on disk are not compiled again.
+        in seconds. Kernels that are already on disk are not compiled again.
 
     Raises
     ------
@@ -215,97 +225,178 @@ def _run(
 ) -> dict[str, Compiled]:
     from tqdm.auto import tqdm
 
-    found: dict[str, Compiled] = {}
-    total = len(jobs) + sum(len(more) for _, more in jobs)
+    order = [each for job, more in jobs for each in (job, *more)]
+    n_processes = max(1, min(n_processes, len(order)))
     with (
-        tqdm(total=total, desc="compiling", unit="job", disable=not progress) as bar,
-        ThreadPoolExecutor(max(1, min(n_processes, total))) as pool,
+        tqdm(total=len(order), desc="compiling", unit="job", disable=not progress) as bar,
+        ThreadPoolExecutor(n_processes) as pool,
     ):
-        processes = _Processes(lambda count: bar.set_postfix_str(f"{count} kernels"))
-        pending: dict[Future[Compiled], tuple[Job, list[Job]]] = {
-            pool.submit(processes.run, job): (job, more) for job, more in jobs
-        }
+        processes = _Processes(jobs, bar)
         try:
-            while pending:
-                for done in wait(pending, return_when=FIRST_COMPLETED).done:
-                    job, more = pending.pop(done)
-                    found[job.title] = done.result()
-                    bar.update()
-                    pending.update({pool.submit(processes.run, each): (each, []) for each in more})
+            for each in as_completed([pool.submit(processes.run) for _ in range(n_processes)]):
+                each.result()
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
             processes.stop()
             raise
-    order = [each.title for job, more in jobs for each in (job, *more)]
-    return {title: found[title] for title in order}
+    return {job.title: processes.found[job.title] for job in order}
 
 
 class _Processes:
-    """Processes that write a line per kernel, and the kernels they have compiled."""
+    """Processes that take one job after another, and never compile a kernel twice.
 
-    def __init__(self, report: Callable[[int], None]) -> None:
-        self._report = report
-        self._lock = threading.Lock()
+    A process announces each kernel, and has to wait while another one compiles it.
+    """
+
+    def __init__(self, jobs: list[tuple[Job, list[Job]]], bar: Any) -> None:
+        self.found: dict[str, Compiled] = {}
+        self._bar = bar
+        self._waiting = deque(job for job, _ in jobs)
+        self._following = dict(jobs)
+        self._n_unfinished = sum(1 + len(more) for _, more in jobs)
         self._n_kernels = 0
+        self._turns: dict[str, threading.Lock] = {}
+        self._changed = threading.Condition()  # of everything here
+        self._stopped = False
         self._running: list[subprocess.Popen[str]] = []
 
-    def run(self, job: Job) -> Compiled:
-        """Run a job in a separate process."""
-        start, kernels, said = time.perf_counter(), 0, ""
-        with _started(job) as process:
+    def run(self) -> None:
+        """Start a process and give it jobs, until there are no more."""
+        job = self._next()
+        with self._changed:
+            if job is None or self._stopped:
+                return
+            process = _started()
             self._running.append(process)
-            assert process.stdout is not None
-            for line in process.stdout:
-                if line.strip() == _COMPILED:
-                    kernels += 1
-                    with self._lock:
-                        self._n_kernels += 1
-                        self._report(self._n_kernels)
-                else:
-                    said = line.strip() or said
-        self._running.remove(process)
-        if process.returncode:
-            said = said or f"exit code {process.returncode}"
-            raise ChildProcessError(f"{job.title} could not be compiled: {said}")
-        return Compiled(kernels, time.perf_counter() - start)
+        with process:
+            try:
+                while job is not None:
+                    self._do(job, process)
+                    job = self._next(job)
+            finally:
+                with contextlib.suppress(OSError):  # it may have failed
+                    _pipe(process.stdin).close()
 
     def stop(self) -> None:
-        """Terminate the running processes."""
-        for process in list(self._running):
-            process.terminate()
+        """Terminate all processes."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+            for process in self._running:
+                process.terminate()
+
+    def _next(self, finished: Job | None = None) -> Job | None:
+        """Wait for a job to do; None if there will be none."""
+        with self._changed:
+            if finished is not None:
+                # Its own process goes on with these: it has their fragments already.
+                self._waiting.extendleft(reversed(self._following.pop(finished, [])))
+                self._n_unfinished -= 1
+                self._changed.notify_all()
+                self._bar.update()
+            while not (self._waiting or self._stopped or self._n_unfinished == 0):
+                self._changed.wait()
+            return self._waiting.popleft() if self._waiting and not self._stopped else None
+
+    def _do(self, job: Job, process: subprocess.Popen[str]) -> None:
+        start, n_kernels, said = time.perf_counter(), 0, ""
+        mine: dict[str, threading.Lock] = {}  # the kernels that the process may compile
+        _tell(process, json.dumps(job))
+        try:
+            for line in _pipe(process.stdout):
+                word, _, kernel = line.rstrip("\n").partition(" ")
+                if word == _BEGIN:
+                    if kernel not in mine:
+                        turn = self._turns.setdefault(kernel, threading.Lock())
+                        turn.acquire()
+                        mine[kernel] = turn
+                    _tell(process, _GO)
+                elif word in (_COMPILED, _FOUND):
+                    if kernel in mine:
+                        mine.pop(kernel).release()
+                    n_kernels += word == _COMPILED
+                    self._count(word == _COMPILED)
+                elif word == _DONE:
+                    self.found[job.title] = Compiled(n_kernels, time.perf_counter() - start)
+                    return
+                else:
+                    said = line.strip() or said
+        finally:
+            for turn in mine.values():
+                turn.release()
+        said = said or f"exit code {process.wait()}"
+        raise ChildProcessError(f"{job.title} could not be compiled: {said}")
+
+    def _count(self, n_kernels: int) -> None:
+        with self._changed:
+            self._n_kernels += n_kernels
+            self._bar.set_postfix_str(f"{self._n_kernels} kernels")
 
 
-def _started(job: Job) -> subprocess.Popen[str]:
+def _started() -> subprocess.Popen[str]:
     package = str(Path(__file__).parents[1])
     path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH", "")]))
     return subprocess.Popen(
-        [sys.executable, "-P", "-c", f"from {__name__} import work; work()", json.dumps(job)],
+        [sys.executable, "-P", "-c", f"from {__name__} import work; work()"],
         env={**os.environ, "PYTHONPATH": path},
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
 
 
+def _pipe(stream: IO[str] | None) -> IO[str]:
+    assert stream is not None
+    return stream
+
+
+def _tell(process: subprocess.Popen[str], line: str) -> None:
+    pipe = _pipe(process.stdin)
+    with contextlib.suppress(OSError):  # if it has failed, its last words tell why
+        pipe.write(f"{line}\n")
+        pipe.flush()
+
+
 # The same, as seen from inside.
 
 
 def work() -> None:
-    """Make the calls of the job in the last argument of the command line."""
-    kind, name, columns, audit, algorithms, scans_first = json.loads(sys.argv[-1])
+    """Do the jobs that arrive on standard input, one per line."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one
     warnings.simplefilter("ignore")
-    with listening(lambda: None, lambda: print(_COMPILED, flush=True)):
-        if kind == "model":
-            _use_model(name)
-        elif columns is None:
-            _use_family(name, audit, algorithms, scans_first)
-        else:
-            _use_columns(name, columns, audit, algorithms)
-    if jit._WARNED:
-        raise OSError(jit._WARNED[0])
+
+    def say(*words: str) -> None:
+        try:
+            print(*words, flush=True)
+        except OSError:  # which Numba would take for a fault of the cache
+            raise SystemExit(_ORPHANED) from None
+
+    def begin(kernel: str) -> None:
+        say(_BEGIN, ascii(kernel))
+        if not sys.stdin.readline():
+            raise SystemExit(_ORPHANED)
+
+    def end(kernel: str, compiled: bool) -> None:
+        say(_COMPILED if compiled else _FOUND, ascii(kernel))
+
+    with jit.taking_turns(jit.Turns(begin, end)):
+        while line := sys.stdin.readline():
+            _use(Job(*json.loads(line)))
+            if jit._WARNED:
+                raise OSError(jit._WARNED[0])
+            say(_DONE)
 
 
-def _use_family(name: str, audit: Any, algorithms: list[str], scans_first: bool) -> None:
+def _use(job: Job) -> None:
+    if job.kind == "model":
+        _use_model(job.name)
+    elif job.columns is None:
+        _use_family(job.name, job.audit, job.algorithms, job.scans_first)
+    else:
+        _use_columns(job.name, job.columns, job.audit, job.algorithms)
+
+
+def _use_family(name: str, audit: Any, algorithms: Iterable[str], scans_first: bool) -> None:
     """Compile the kernels that serve any number of columns."""
 
     def on_a_tree() -> None:
@@ -331,18 +422,27 @@ def _use_family(name: str, audit: Any, algorithms: list[str], scans_first: bool)
     _look_at(linkage(few, name))
 
 
-def _use_columns(name: str, columns: int, audit: Any, algorithms: list[str]) -> None:
+def _use_columns(name: str, columns: int, audit: Any, algorithms: Iterable[str]) -> None:
     """Compile the kernels that know the number of columns."""
-    _grow(_rows(name, WORTH_COMPILING, columns), name, audit, algorithms)
+    # Look-ups and merges are compiled before the first merge, and all other kernels serve any
+    # number of columns: no merge is necessary.
+    X = _rows(name, WORTH_COMPILING, columns)
+    _grow(X, name, audit, algorithms, threshold=np.finfo(np.float64).tiny)
 
 
-def _grow(X: NDArray[np.float64], name: str, audit: Any, algorithms: list[str]) -> None:
+def _grow(
+    X: NDArray[np.float64],
+    name: str,
+    audit: Any,
+    algorithms: Iterable[str],
+    threshold: float | None = None,
+) -> None:
     reducible = as_family(name).reducible
     for algorithm in algorithms:
         if algorithm != "levels" or reducible:
-            linkage(X, name, algorithm=algorithm, n_jobs=2)
+            linkage(X, name, algorithm=algorithm, threshold=threshold, n_jobs=2)
     if audit:
-        linkage(X, name, audit="sample", n_jobs=2)
+        linkage(X, name, audit="sample", threshold=threshold, n_jobs=2)
 
 
 def _look_at(tree: Any) -> None:

@@ -92,6 +92,12 @@ def _binary(rng, n, d):
     return 1.0 * (rng.random(size=(n, d)) < shares[rng.integers(4, size=n)])
 
 
+def _axes(rng, n, d):
+    # Directions at right angles and opposite ones, whose sums cancel.
+    X = np.eye(d)[rng.integers(d, size=n)]
+    return X * rng.choice([-1.0, 1.0], size=(n, 1)) * rng.uniform(0.5, 2.0, size=(n, 1))
+
+
 KINDS: dict[str, Callable[[np.random.Generator, int, int], np.ndarray]] = {
     "normal": lambda rng, n, d: rng.normal(size=(n, d)),
     "blobs": _blobs,
@@ -110,6 +116,7 @@ KINDS: dict[str, Callable[[np.random.Generator, int, int], np.ndarray]] = {
     "large_positive": lambda rng, n, d: 1e100 * rng.gamma(2.0, size=(n, d)),
     "orders": lambda rng, n, d: 10.0 ** rng.uniform(-90.0, 90.0, size=(n, d)),
     "binary": _binary,
+    "axes": _axes,
     "shares": lambda rng, n, d: rng.random(size=(n, d)),
     "thirds": lambda rng, n, d: rng.integers(4, size=(n, d)) / 3.0,
     "edges": lambda rng, n, d: rng.beta(0.1, 0.1, size=(n, d)),
@@ -143,6 +150,11 @@ SETS = {
         ("orders", 200, 3), ("tiny_positive", 200, 5), ("large_positive", 250, 5),
         ("positive", 500, 8), ("positive", 250, 9), ("orders", 300, 12), ("grid", 200, 30),
         ("far_counts", 300, 2), ("positive", 3, 1),
+    ],
+    "diagonal_gaussian": [*_ON_THE_LINE, ("tiny", 120, 3)],
+    "von_mises_fisher": [
+        *_ON_THE_LINE, ("axes", 400, 3), ("tiny", 250, 5), ("large", 250, 3), ("axes", 300, 12),
+        ("blobs", 2000, 5),
     ],
 }  # fmt: skip
 
@@ -307,6 +319,12 @@ def _records() -> Iterator[Case]:
         (families.Bernoulli(0.4), ("shares", 250, 12), "nn_chain", "brute"),
         (families.Exponential(0.5), ("sparse", 250, 5), "greedy", "kd_tree"),
         (families.Exponential(0.5), ("counts", 250, 9), "greedy", "brute"),
+        (families.DiagonalGaussian(1e-6), ("blobs", 300, 2), "greedy", "kd_tree"),
+        (families.DiagonalGaussian(1.0), ("blobs", 250, 5), "nn_chain", "brute"),
+        (families.DiagonalGaussian(1e-202), ("tiny", 150, 3), "greedy", "brute"),
+        (families.DiagonalGaussian(1e198), ("large", 150, 3), "greedy", "kd_tree"),
+        (families.VonMisesFisher(5.0), ("blobs", 300, 3)),
+        (families.VonMisesFisher(1e-100), ("normal", 200, 2), "greedy", "kd_tree"),
     ):
         yield tree_case(record, data, *way)
 
@@ -336,6 +354,17 @@ def _options() -> Iterator[Case]:
         ("bernoulli", ("binary", 400, 12), "nn_chain", "brute", {"weights": "some_zero"}),
         ("exponential", ("positive", 250, 9), "greedy", "brute", {"weights": "real"}),
         ("poisson", ("counts", 300, 5), "greedy", "brute", {"weights": "real", "threshold": 90.0}),
+        ("diagonal_gaussian", ("blobs", 600, 2), "greedy", "kd_tree", {"threshold": 8.0}),
+        ("diagonal_gaussian", ("blobs", 300, 12), "nn_chain", "brute", {"threshold": 60.0}),
+        ("diagonal_gaussian", ("blobs", 300, 2), "greedy", "kd_tree", {"weights": "real"}),
+        ("diagonal_gaussian", ("repeated", 200, 3), "greedy", "brute", {"weights": "some_zero"}),
+        ("diagonal_gaussian", ("grid", 500, 2), "nn_chain", "kd_tree", {"weights": "whole"}),
+        ("von_mises_fisher", ("blobs", 600, 2), "auto", "auto", {"threshold": 0.5}),
+        ("von_mises_fisher", ("normal", 250, 9), "levels", "brute", {"threshold": 1.0}),
+        ("von_mises_fisher", ("grid", 500, 2), "nn_chain", "kd_tree", {"threshold": 0.01}),
+        ("von_mises_fisher", ("blobs", 600, 2), "auto", "auto", {"weights": "real"}),
+        ("von_mises_fisher", ("axes", 300, 12), "levels", "brute", {"weights": "whole"}),
+        ("von_mises_fisher", ("repeated", 400, 3), "greedy", "brute", {"weights": "some_zero"}),
     ):
         yield tree_case(family, data, algorithm, neighbors, **options)
 
@@ -357,6 +386,11 @@ def _audits() -> Iterator[Case]:
         ("exponential", ("positive", 250, 2), "nn_chain", "kd_tree", True),
         ("exponential", ("positive", 200, 9), "greedy", "brute", True),
         ("exponential", ("positive", 250, 2), "greedy", "brute", "sample"),
+        ("diagonal_gaussian", ("blobs", 300, 2), "greedy", "kd_tree", True),
+        ("diagonal_gaussian", ("blobs", 150, 9), "nn_chain", "brute", True),
+        ("diagonal_gaussian", ("normal", 300, 3), "greedy", "auto", "sample"),
+        ("von_mises_fisher", ("grid", 300, 2), "auto", "auto", True),
+        ("von_mises_fisher", ("blobs", 300, 3), "nn_chain", "kd_tree", True),
     ):
         yield tree_case(family, data, algorithm, neighbors, audit=audit)
 
@@ -372,6 +406,11 @@ BY_THREADS = (
     ("poisson", ("counts", 1600, 9), "greedy", "brute"),
     ("multinomial", ("counts", 1500, 12), "nn_chain", "brute"),
     ("exponential", ("positive", 2100, 5), "nn_chain", "kd_tree"),
+    ("diagonal_gaussian", ("blobs", 2100, 5), "greedy", "kd_tree"),
+    ("diagonal_gaussian", ("blobs", 1500, 9), "greedy", "brute"),
+    ("von_mises_fisher", ("blobs", 6000, 3), "auto", "auto"),
+    ("von_mises_fisher", ("normal", 6000, 3), "greedy", "kd_tree"),
+    ("von_mises_fisher", ("blobs", 1600, 12), "levels", "brute"),
 )
 
 
@@ -387,6 +426,10 @@ def _many_rows() -> Iterator[Case]:
         ("multinomial", ("positive", 6000, 3), "greedy"),
         ("bernoulli", ("shares", 6000, 2), "greedy"),
         ("exponential", ("positive", 6000, 2), "nn_chain"),
+        ("diagonal_gaussian", ("blobs", 6000, 2), "greedy"),
+        ("diagonal_gaussian", ("blobs", 6000, 2), "nn_chain"),
+        ("von_mises_fisher", ("grid", 9000, 2), "levels"),
+        ("von_mises_fisher", ("blobs", 6000, 2), "nn_chain"),
     ):
         yield tree_case(family, data, algorithm, "kd_tree")
 
@@ -420,11 +463,18 @@ def _values() -> Iterator[Case]:
         ("multinomial", ("counts", 40, 5)),
         ("bernoulli", ("shares", 40, 9)),
         ("exponential", ("positive", 40, 3)),
+        ("diagonal_gaussian", ("blobs", 40, 3)),
+        ("von_mises_fisher", ("blobs", 40, 3)),
     ):
         for measure in (fastrbhc.dissimilarity, fastrbhc.taylor_dissimilarity):
             between = partial(_between_groups, measure, family)
             yield values_case(measure.__name__, family, data, between)
-    for family, data in (("poisson", ("counts", 200, 5)), ("gaussian", ("blobs", 200, 3))):
+    for family, data in (
+        ("poisson", ("counts", 200, 5)),
+        ("gaussian", ("blobs", 200, 3)),
+        ("diagonal_gaussian", ("blobs", 200, 3)),
+        ("von_mises_fisher", ("blobs", 200, 5)),
+    ):
         yield values_case("labels", family, data, partial(_predicted, family))
         few = partial(_predicted, family, n_clusters=4)
         yield values_case("labels_of_four", family, data, few)
@@ -436,6 +486,8 @@ def _values() -> Iterator[Case]:
         ("spherical_gaussian", ("normal", 200, 2)),
         ("gaussian", ("blobs", 200, 3)),
         ("poisson", ("counts", 200, 5)),
+        ("diagonal_gaussian", ("blobs", 200, 3)),
+        ("von_mises_fisher", ("blobs", 200, 5)),
     ):
         yield values_case("kmeans_threshold", family, data, partial(_kmeans_threshold, family))
         yield values_case("thresholds_of_tree", family, data, partial(_of_tree, family))

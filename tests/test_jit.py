@@ -52,6 +52,31 @@ def test_second_process_compiles_nothing(tmp_path):
     assert printed(code, cache=tmp_path).split() == ["1", "0"]
 
 
+def test_turns_around_compilations(tmp_path):
+    code = """
+        import os, subprocess, sys
+        import fastrbhc
+        from fastrbhc._engine.jit import Turns, taking_turns
+
+        said = []
+        def begin(kernel):
+            said.append("begin")
+            if OTHER:  # another process compiles it while this one waits
+                subprocess.run([sys.executable, "-c", OTHER], check=True, stdout=subprocess.DEVNULL)
+        def end(kernel, compiled):
+            assert os.path.exists(kernel)
+            said.append("compiled" if compiled else "found")
+        with taking_turns(Turns(begin, end)):
+            fastrbhc.dissimilarity([[3.0]], [[5.0]], "poisson")
+        print(*said)
+    """
+    alone, helped = code.replace("OTHER", "''"), code.replace("OTHER", repr(ONE_DISSIMILARITY))
+    said = printed(alone, cache=tmp_path / "alone").split()
+    assert said == ["begin", "compiled"] * (len(said) // 2) != []
+    assert printed(alone, cache=tmp_path / "alone").split() == []
+    assert printed(helped, cache=tmp_path / "helped").split() == ["begin", "found"]
+
+
 def test_change_in_another_file_is_noticed(tmp_path):
     shutil.copytree(
         PACKAGE, tmp_path / "fastrbhc", ignore=shutil.ignore_patterns("__pycache__", "*.npz")

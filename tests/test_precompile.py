@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,9 +17,7 @@ from numba import config
 
 import fastrbhc
 from fastrbhc import _precompile, cli
-from fastrbhc._engine.geometry.contract import FEW_COLUMNS
-from fastrbhc._options import ALGORITHM_NAMES
-from fastrbhc._precompile import Compiled, Job, families_of_the_package
+from fastrbhc._precompile import COLUMNS_OF_ALL, Compiled, Job, families_of_the_package
 from fastrbhc._validation import check_rows
 from fastrbhc.families import Domain, Poisson, as_family, family
 
@@ -33,7 +32,7 @@ def python(code, cache):
         env={**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=3600,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -74,24 +73,80 @@ CALLS = [
 ]
 
 
-def test_first_calls_compile_nothing(cache):
-    code = """
-        import numpy as np
-        import fastrbhc
-        from fastrbhc._engine.compilations import listening
+# Prints the calls that compile.
+WATCHED = """
+    import numpy as np
+    import fastrbhc
+    from fastrbhc._engine.compilations import listening
+    from fastrbhc.bhc import as_model
+    from fastrbhc.families import as_family
 
-        rng = np.random.default_rng(1)
-        normal = lambda *shape: rng.normal(size=shape)
-        counts = lambda *shape: rng.poisson(9, size=shape)
-        compiled = []
-        for call in CALLS:
-            with listening(lambda: None, lambda: compiled.append(call)):
-                eval(call)
-        print(*sorted(set(compiled)), sep="\\n")
-    """
+    rng = np.random.default_rng(1)
+    normal = lambda *shape: rng.normal(size=shape)
+    counts = lambda *shape: rng.poisson(9, size=shape)
+
+    def rows(record, *shape):
+        if record.domain.upper == 1.0:
+            return rng.random(shape)
+        return 20.0 * normal(*shape) if record.domain.lower < 0.0 else rng.gamma(2.0, 20.0, shape)
+
+    compiled = []
+    for call in CALLS:
+        with listening(lambda: None, lambda: compiled.append(call)):
+            eval(call)
+    print(*dict.fromkeys(compiled), sep="\\n")
+"""
+
+
+def calls_that_compile(calls, cache):
+    said = python(WATCHED.replace("CALLS", repr(calls)), cache).stdout
+    return [line for line in said.splitlines() if line]
+
+
+def test_first_calls_compile_nothing(cache):
     files = set(cache.rglob("*"))
-    assert python(code.replace("CALLS", repr(CALLS)), cache).stdout.split() == []
+    assert calls_that_compile(CALLS, cache) == []
     assert set(cache.rglob("*")) == files
+
+
+def calls_of_a_family(name):
+    x = f"rows(as_family({name!r}), {{}}, {{}})".format
+    shapes = [(40, 1), (150, 3), (1_000, 3), (10_000, 2), (10_000, 3), (300, 12), (2_000, 20)]
+    yield from (f"fastrbhc.linkage({x(n, d)}, {name!r})" for n, d in shapes)
+    # So many rows that subsamples tell how long it will take.
+    yield f"fastrbhc.linkage({x(50_000, 3)}, {name!r})"
+    shapes = [(150, 3), (1_000, 3), (10_000, 3), (300, 12), (2_000, 20)]
+    yield from (f"fastrbhc.linkage({x(n, d)}, {name!r}, audit=True)" for n, d in shapes)
+    yield f"fastrbhc.linkage({x(1_000, 3)}, {name!r}, threshold=0.1, audit='sample')"
+    yield f"fastrbhc.linkage({x(500, 3)}, {name!r}, sample_weight=rng.integers(3, size=500))"
+    for d in (3, 20):
+        for options in ("", ", threshold='gap'", ", threshold='evidence'", ", n_clusters=4"):
+            yield f"fastrbhc.RBHC({name!r}{options}).fit({x(500, d)}).predict({x(9, d)})"
+    yield f"fastrbhc.RBHC({name!r}).fit({x(300, 3)}).summary()"
+    yield f"fastrbhc.linkage({x(300, 3)}, {name!r}).cut(n_clusters=3)"
+    yield f"fastrbhc.linkage({x(300, 3)}, {name!r}).path()"
+    yield f"fastrbhc.dissimilarity({x(3, 3)}, {x(4, 3)}, {name!r})"
+
+
+def calls_of_a_model(name):
+    x = f"rows(as_model({name!r}), {{}}, {{}}).round()".format
+    for n, d in [(40, 1), (300, 3), (1_000, 3), (300, 20)]:
+        yield f"fastrbhc.bhc_linkage({x(n, d)}, {name!r})"
+    for d in (3, 20):
+        yield f"fastrbhc.BHC({name!r}).fit({x(200, d)}).predict({x(9, d)})"
+    yield f"fastrbhc.BHC({name!r}).fit({x(200, 3)}).score_samples({x(9, 3)})"
+
+
+@pytest.mark.skipif("TEST_COMPILE_ALL" not in os.environ, reason="make test-compile-all runs it")
+def test_first_calls_compile_nothing_after_all(tmp_path):
+    code = "from fastrbhc.cli import main; raise SystemExit(main(['compile', '--all']))"
+    print(python(code, tmp_path).stdout)
+    files = set(tmp_path.rglob("*"))
+    models = sorted({cls.name for cls in fastrbhc.bhc.registered().values()})
+    calls = [call for name in families_of_the_package() for call in calls_of_a_family(name)]
+    calls += [call for name in models for call in calls_of_a_model(name)]
+    assert calls_that_compile(calls, tmp_path) == []
+    assert set(tmp_path.rglob("*")) == files
 
 
 def test_progress_says_that_kernels_are_compiled(tmp_path):
@@ -163,35 +218,105 @@ def test_a_process_that_fails_is_reported():
         _precompile._run([(ONE_JOB._replace(name="nonsense"), [])], 1, False)
 
 
-def test_one_failure_ends_all(monkeypatch):
-    slow = "import time; time.sleep(600)"
-    commands = iter([slow, "raise ValueError('no')"])
+# A process that compiles one kernel per job, called "shared", and notes what it does in a file.
+PRETENDED = """
+import json, pathlib, sys, time
+for line in sys.stdin:
+    name, columns = json.loads(line)[1:3]
+    with open("notes", "a") as notes:
+        print("begin shared", flush=True)
+        assert sys.stdin.readline() == "go\\n"
+        print("in", name, columns, file=notes, flush=True)
+        time.sleep(0.05)
+        print("out", name, columns, file=notes, flush=True)
+        print("compiled shared", flush=True)
+    print("done", flush=True)
+"""
 
-    def started(job):
-        code = [sys.executable, "-c", next(commands)]
-        return subprocess.Popen(code, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+def pretend(monkeypatch, *codes):
+    """Start other processes than those that compile; the last of them again and again."""
+    waiting = list(codes)
+
+    def started():
+        code = waiting.pop(0) if len(waiting) > 1 else waiting[0]
+        pipes = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
+        command = [sys.executable, "-c", code]
+        return subprocess.Popen(command, **pipes, stderr=subprocess.STDOUT, text=True)
 
     monkeypatch.setattr(_precompile, "_started", started)
-    start = time.monotonic()
+
+
+def test_one_failure_ends_all(monkeypatch):
+    pretend(monkeypatch, "import time; time.sleep(600)", "raise ValueError('no')")
     with pytest.raises(ChildProcessError, match="could not be compiled: ValueError: no"):
         _precompile._run([(ONE_JOB, []), (ONE_JOB._replace(name="gaussian"), [])], 2, False)
-    assert time.monotonic() - start < 300
 
 
-def test_jobs_that_follow_others(monkeypatch, capsys):
-    order = []
+def test_one_process_at_a_time_compiles_a_kernel(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    pretend(monkeypatch, PRETENDED)
+    jobs = [(ONE_JOB._replace(name=str(number)), []) for number in range(6)]
+    found = _precompile._run(jobs, 3, False)
+    assert [each.kernels for each in found.values()] == [1] * 6
+    words = [line.split()[0] for line in (tmp_path / "notes").read_text().splitlines()]
+    assert words == ["in", "out"] * 6
 
-    def run(processes, job):
-        order.append(job.columns)
-        return Compiled(1, 0.5)
 
-    monkeypatch.setattr(_precompile._Processes, "run", run)
+def test_a_failure_ends_those_that_wait(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    fails = PRETENDED.replace("time.sleep(0.05)", "raise ValueError('no')")
+    pretend(monkeypatch, fails, PRETENDED)
+    jobs = [(ONE_JOB._replace(name=str(number)), []) for number in range(4)]
+    with pytest.raises(ChildProcessError, match="could not be compiled: ValueError: no"):
+        _precompile._run(jobs, 2, False)
+
+
+def test_jobs_that_follow_others(monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    pretend(monkeypatch, PRETENDED)
     more = [ONE_JOB._replace(columns=each) for each in (1, 2)]
-    found = _precompile._run([(ONE_JOB, more)], 2, True)
-    assert order[0] is None
-    assert sorted(order[1:]) == [1, 2]
-    assert list(found) == [each.title for each in (ONE_JOB, *more)]
-    assert "3/3" in capsys.readouterr().err
+    other = ONE_JOB._replace(name="gaussian")
+    found = _precompile._run([(ONE_JOB, more), (other, [])], 1, True)
+    assert list(found) == [each.title for each in (ONE_JOB, *more, other)]
+    lines = (tmp_path / "notes").read_text().splitlines()
+    order = [line.split()[2] for line in lines if line.startswith("in")]
+    assert order == ["None", "1", "2", "None"]
+    err = capsys.readouterr().err
+    assert "4/4" in err
+    assert "4 kernels" in err
+
+
+def test_a_process_ends_if_nobody_listens(monkeypatch, tmp_path):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    with _precompile._started() as process:
+        _precompile._tell(process, json.dumps(ONE_JOB))
+        assert process.stdout.readline().startswith("begin ")
+        process.stdout.close()
+        _precompile._tell(process, "go")
+        assert process.wait(timeout=600) != 0
+    assert len(list(tmp_path.rglob("*.nbc"))) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a process group is interrupted")
+def test_interrupted(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fastrbhc", "compile", "--jobs", "2"],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    with process:
+        said = b""
+        while b" kernels" not in said:
+            said += process.stderr.read1()
+        os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
+        assert process.wait(timeout=60) == 130
+        with pytest.raises(ProcessLookupError):  # no process of the group is left
+            os.killpg(process.pid, 0)
+        assert b"Traceback" not in process.stderr.read()
+        assert process.stdout.read() == b""
 
 
 @pytest.mark.parametrize(
@@ -208,20 +333,14 @@ def test_jobs_that_follow_others(monkeypatch, capsys):
             ["--all"],
             {
                 "families": families_of_the_package(),
-                "n_features": range(1, FEW_COLUMNS + 1),
-                "algorithms": ALGORITHM_NAMES,
+                "n_features": COLUMNS_OF_ALL,
                 "bhc": True,
                 "audit": True,
             },
         ),
         (
             ["--all", "--family", "poisson", "--columns", "3"],
-            {
-                "families": ["poisson"],
-                "n_features": [3],
-                "algorithms": ALGORITHM_NAMES,
-                "audit": True,
-            },
+            {"families": ["poisson"], "n_features": [3], "audit": True},
         ),
     ],
 )
@@ -239,4 +358,5 @@ def test_the_command(monkeypatch, capsys, arguments, expected):
     assert seen == usual | expected
     out = capsys.readouterr().out
     assert "poisson: 7 kernels, 1.5 s\n" in out
-    assert "kernels are kept in" in out
+    assert "\n7 kernels in " in out
+    assert "they are kept in" in out

@@ -17,7 +17,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numba
 import numpy as np
@@ -63,6 +63,29 @@ _WARNED: list[str] = []
 _MAKING_PROGRAM = threading.Lock()
 
 
+class Turns(NamedTuple):
+    """What a process calls around a compilation, if several of them fill one cache.
+
+    Both are called with the path of the kernel's file.
+    """
+
+    begin: Callable[[str], None]  # returns once no other process is compiling the kernel
+    end: Callable[[str, bool], None]  # the kernel is on disk; whether this process has compiled it
+
+
+_TURNS: list[Turns] = []
+
+
+@contextlib.contextmanager
+def taking_turns(turns: Turns) -> Iterator[None]:
+    """A context in which no kernel is compiled before ``turns.begin`` has returned."""
+    _TURNS.append(turns)
+    try:
+        yield
+    finally:
+        _TURNS.pop()
+
+
 @functools.cache
 def _fingerprint() -> bytes:
     """Digest of everything that a compiled kernel may depend on.
@@ -93,9 +116,22 @@ class _OneFileEach(IndexDataCacheFile):
         self._base = filename_base
 
     def save(self, key: Any, data: Any) -> None:
-        self._save_data(self._name(key), (key, data))
+        try:
+            self._save_data(self._name(key), (key, data))
+        finally:
+            if _TURNS:
+                _TURNS[-1].end(self._path(key), True)
 
     def load(self, key: Any) -> Any:
+        data = self._read(key)
+        if data is None and _TURNS:
+            _TURNS[-1].begin(self._path(key))
+            data = self._read(key)  # another process may have compiled it in the meantime
+            if data is not None:
+                _TURNS[-1].end(self._path(key), False)
+        return data
+
+    def _read(self, key: Any) -> Any:
         try:
             kept, data = self._load_data(self._name(key))
         except FileNotFoundError:
@@ -105,6 +141,9 @@ class _OneFileEach(IndexDataCacheFile):
     def flush(self) -> None:
         for path in Path(self._cache_path).glob(f"{self._base}.*.nbc"):
             path.unlink(missing_ok=True)
+
+    def _path(self, key: Any) -> str:
+        return str(self._data_path(self._name(key)))
 
     def _name(self, key: Any) -> str:
         digest = hashlib.sha256(repr(key).encode()).hexdigest()[:16]
