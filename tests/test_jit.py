@@ -20,12 +20,16 @@ PACKAGE = Path(fastrbhc.__file__).parent
 ONE_DISSIMILARITY = "import fastrbhc; print(fastrbhc.dissimilarity([[3.0]], [[5.0]], 'poisson'))"
 
 
-def python(code, *, cache, path=PACKAGE.parent, **options):
+def environment(cache, path=PACKAGE.parent, **variables):
+    """The variables of a process with a cache directory of its own."""
+    return {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(path), **variables}
+
+
+def python(code, *, cache, path=PACKAGE.parent, variables=None, **options):
     """Run code in a process of its own, with a cache directory of its own."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(path)}
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
-        env=environment,
+        env=environment(cache, path, **(variables or {})),
         cwd=path,  # which `python -c` would search before PYTHONPATH
         capture_output=True,
         text=True,

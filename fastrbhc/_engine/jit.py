@@ -33,6 +33,7 @@ from numba.core.typing.templates import (
 )
 
 from fastrbhc._engine.compiler import FragmentCompiler, ProgramCompiler
+from fastrbhc._engine.interrupts import compiling
 
 # Numba's own annotations are recent and partial.
 config: Any = numba.config
@@ -159,6 +160,14 @@ def _warn_once(what: str) -> None:
         )
 
 
+class _Program(_Dispatcher):
+    """A kernel as Python calls it: machine code, made in full or not at all."""
+
+    def compile(self, sig: Any) -> Any:
+        with compiling():
+            return super().compile(sig)
+
+
 class Kernel(_Dispatcher):
     """A jitted function: a fragment when kernels call it, a program when Python calls it."""
 
@@ -178,7 +187,7 @@ class Kernel(_Dispatcher):
         return self._program
 
     def _new_program(self) -> Any:
-        program = _Dispatcher(
+        program = _Program(
             self.py_func, targetoptions=self.targetoptions, pipeline_class=ProgramCompiler
         )
         if _CACHE_WANTED:

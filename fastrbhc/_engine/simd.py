@@ -20,6 +20,7 @@ from numba import njit, typeof
 from numba.core import cgutils, errors, types
 from numpy.typing import NDArray
 
+from fastrbhc._engine.interrupts import compiling
 from fastrbhc._engine.jit import config, instruction
 
 # Numba's own annotations are recent and partial.
@@ -79,7 +80,8 @@ def is_vectorizable(function: Any, *arguments: Any) -> bool:
         return True
     kinds = [typeof(argument) for argument in arguments]
     try:
-        njit(function).compile((*kinds, _eight))
+        with compiling():
+            njit(function).compile((*kinds, _eight))
     except errors.NumbaError:
         return False
     return True
