@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.observations import weighted
 from fastrbhc._engine.clusters.record import selected
-from fastrbhc._engine.jit import compiling_for
 from fastrbhc._linkage import build
 from fastrbhc._options import LinkageOptions
 from fastrbhc._progress import compiling_shown
@@ -209,9 +208,8 @@ class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
         check_is_fitted(self)
         family = self._family  # the family of the fit: parameters may have been set since
         rows = self._check(X, family, reset=False)
-        with compiling_for(family):
-            geometry = family.geometry(rows.shape[1])
-            return statistics.nearest_clusters(geometry, self._clusters, family.observe(rows))
+        geometry = family.geometry(rows.shape[1])
+        return statistics.nearest_clusters(geometry, self._clusters, family.observe(rows))
 
     def summary(self) -> Any:
         """A table of the clusters: size, weight, cost, mean parameters.
@@ -293,10 +291,9 @@ class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
         """Number the clusters, and keep their statistics for new rows."""
         self.n_clusters_ = int(labels.max()) + 1
         self._family = family
-        with compiling_for(family):
-            geometry = family.geometry(rows.shape[1])
-            points = weighted(family.observe(rows), weights)
-            clusters = statistics.clusters_of_groups(geometry, points, labels, self.n_clusters_)
+        geometry = family.geometry(rows.shape[1])
+        points = weighted(family.observe(rows), weights)
+        clusters = statistics.clusters_of_groups(geometry, points, labels, self.n_clusters_)
         order = np.lexsort((*clusters.means[::-1], -clusters.weights))
         number = np.empty_like(order)
         number[order] = np.arange(order.size)
