@@ -187,6 +187,40 @@ def test_fewer_threads_where_no_more_can_be_started(monkeypatch):
     assert threading.active_count() == before
 
 
+def test_no_threads_where_there_is_no_room(monkeypatch):
+    monkeypatch.setattr(_threads, "_is_room_for_a_thread", lambda: False)
+    with Threads([None] * 3) as threads:
+        assert threads.count == 1
+
+
+@pytest.mark.skipif(_threads.resource is None, reason="no limits on Windows")
+def test_room_is_looked_for_where_it_is_limited(monkeypatch):
+    resource = _threads.resource
+    assert _threads._is_room_for_a_thread()
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (2**40, resource.RLIM_INFINITY))
+    assert _threads._is_room_for_a_thread()
+    monkeypatch.setattr(_threads, "_THREAD_BYTES", 2**60)
+    assert not _threads._is_room_for_a_thread()
+
+
+def test_a_helper_that_does_not_begin_is_not_waited_for(monkeypatch):
+    """It has to be something else that keeps it; all is done without it."""
+    done, free = np.zeros(50, int), threading.Event()
+
+    def count_up(start, stop, scratch):
+        done[start:stop] += 1
+
+    monkeypatch.setattr(_threads, "worker_loop", wait_until_dismissed)
+    with Threads([None] * 2) as threads:
+        threads._helpers[0].submit(free.wait, 60.0)
+        threads.run(count_up, done.size, LONG)
+        with threads.helping(replaced(team_of(1), size=2)):
+            pass
+        assert not free.is_set()
+        free.set()
+    assert (done == 1).all()
+
+
 def test_an_error_of_a_helper_stops_all():
     here, done = threading.get_ident(), []
     raised = threading.Event()

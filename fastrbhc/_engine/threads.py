@@ -7,6 +7,7 @@ enough for Ctrl-C to act promptly, and large enough to be worth a call.
 from __future__ import annotations
 
 import contextlib
+import mmap
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,12 +15,19 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import TracebackType
 from typing import Any
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 from fastrbhc._engine.team import Team, assemble, dismiss, worker_loop
 
 # Target duration of one call: balances the load, and lets Ctrl-C act promptly.
 _PIECE_SECONDS = 0.02
 # Shorter work is divided into one piece per thread.
 _ONE_PIECE_SECONDS = 2e-3
+# Address space for a thread: its stack, twice what the C library reserves, and a little to begin.
+_THREAD_BYTES = (8 + 2 * 64 + 8) * 2**20
 # Waking a thread and waiting for it costs about a tenth of this.
 _WORTH_A_THREAD_SECONDS = 5e-4
 
@@ -92,8 +100,7 @@ class Threads:
             interrupted = True  # also if Ctrl-C came before the first turn
             raise
         finally:
-            wait(jobs)
-            others = [job.result()[0] for job in jobs]
+            others = [seconds for seconds, _ in _results(jobs)]
         report(total)  # the last pieces may have been taken by others
         return (busy + sum(others)) / total
 
@@ -111,8 +118,7 @@ class Threads:
             yield self.scratches[0]
         finally:
             dismiss(team)
-            for job in jobs:
-                job.result()
+            _results(jobs)
 
     def close(self) -> None:
         for helper in self._helpers:
@@ -130,6 +136,13 @@ class Threads:
         self.close()
 
 
+def _results(jobs: list[Future[Any]]) -> list[Any]:
+    """Wait for the jobs that have been begun, and drop the others: there is nothing left to do."""
+    begun = [job for job in jobs if not job.cancel()]
+    wait(begun)
+    return [job.result() for job in begun]
+
+
 def _started(count: int) -> list[ThreadPoolExecutor]:
     """Up to ``count`` threads, each a pool of its own, so that no later call has to start one.
 
@@ -138,13 +151,27 @@ def _started(count: int) -> list[ThreadPoolExecutor]:
     """
     helpers: list[ThreadPoolExecutor] = []
     try:
-        for _ in range(count):
+        while len(helpers) < count and _is_room_for_a_thread():
             helpers.append(ThreadPoolExecutor(1))
             helpers[-1].submit(int)
-    except RuntimeError:
+    except (RuntimeError, MemoryError):
         helpers.pop().shutdown(wait=False)
     except BaseException:
         for helper in helpers:
             helper.shutdown(wait=False)
         raise
     return helpers
+
+
+def _is_room_for_a_thread() -> bool:
+    """Whether a thread can be started within the limit of address space, if there is one.
+
+    A thread that finds no memory for its first call ends, and Python waits for it forever.
+    """
+    if resource is None or resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
+        return True
+    try:
+        mmap.mmap(-1, _THREAD_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+    except (OSError, MemoryError):
+        return False
+    return True
