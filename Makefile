@@ -7,7 +7,7 @@ PYTEST = $(BIN)/python -m pytest
 # A file is one worker's: with tests dealt out one by one, both would compile the same kernels at the same time.
 TWO_WORKERS = -n 2 --dist loadfile
 
-.PHONY: demo test lint types docs test-notebooks notebooks test-families test-indices test-thorough \
+.PHONY: demo test lint types docs test-notebooks notebooks test-families test-indices test-thorough test-stress \
 	test-lowest baselines bench bench-all bench-compare bench-peers bench-compile record dashboard clean
 
 # Installed again whenever the metadata change; the demonstration needs less than the tests.
@@ -71,6 +71,11 @@ types: $(VENV)/installed
 # Twenty times as many random data sets; some twenty minutes.
 test-thorough: $(VENV)/installed
 	$(PYTEST) -q $(TWO_WORKERS) --hypothesis-profile=thorough tests
+
+# What a process may meet: Ctrl-C at any moment, threads, forks, bad caches, little memory, few cores.
+# Some minutes; as root, more of it runs.
+test-stress: $(VENV)/installed
+	$(PYTEST) -q tests/stress/stress_*.py
 
 # The oldest versions that pyproject.toml admits, in an environment of their own. Matplotlib 3.8 calls
 # what later versions of pyparsing have renamed, and warns.
