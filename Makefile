@@ -4,13 +4,13 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 PYTEST = $(BIN)/python -m pytest
-# A file is one worker's: with tests dealt out one by one, both would compile the same kernels at the same time.
+# All tests of a file go to one worker: otherwise both workers would compile the same kernels at the same time.
 TWO_WORKERS = -n 2 --dist loadfile
 
-.PHONY: demo test lint types docs test-notebooks notebooks test-families test-indices test-thorough test-stress \
+.PHONY: demo test lint types docs test-notebooks notebooks test-families test-indices test-thorough test-stress fuzz \
 	test-lowest baselines bench bench-all bench-compare bench-peers bench-compile record dashboard clean
 
-# Installed again whenever the metadata change; the demonstration needs less than the tests.
+# Installed again whenever the metadata change. The demo needs fewer packages than the tests.
 $(VENV)/runtime: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
@@ -24,15 +24,15 @@ $(VENV)/installed: $(VENV)/runtime
 demo: $(VENV)/runtime
 	$(BIN)/fastrbhc demo
 
-# What merges clusters. Families of one geometry take the same way through it, so that one of each
-# geometry will do; `make test-families` takes all.
+# Tests of merging. Families with the same geometry run the same code, so one family per geometry is
+# enough; `make test-families` takes all.
 MERGING_TESTS = $(addprefix tests/test_,$(addsuffix .py,audit greedy kd_tree levels nn_chain own_family))
 ONE_OF_EACH = TEST_FAMILIES="gaussian poisson spherical_gaussian"
-# What is close to the kernels. The rest calls the same ones, through linkage.
+# Tests close to the kernels. The others call the same kernels through linkage.
 KERNEL_TESTS = $(MERGING_TESTS) $(addprefix tests/test_,$(addsuffix .py,double_double entropy \
-	families full_covariance geometry heap observations screen statistics traversal))
+	families full_covariance geometry heap observations screen separable_columns statistics traversal))
 
-# Compiled, and a part as plain Python.
+# All tests compiled, and some as plain Python.
 test: $(VENV)/installed
 	$(ONE_OF_EACH) $(PYTEST) -q $(TWO_WORKERS) $(MERGING_TESTS)
 	$(PYTEST) -q $(TWO_WORKERS) $(addprefix --ignore=,$(MERGING_TESTS))
@@ -42,7 +42,7 @@ test: $(VENV)/installed
 test-notebooks: $(VENV)/installed
 	$(PYTEST) -q $(TWO_WORKERS) --nbmake --nbmake-timeout=600 -p no:doctest -o addopts= notebooks
 
-# Executed, and saved with what they print and draw: no times, and no state of sliders.
+# The notebooks, executed and saved with their outputs, but without times and states of widgets.
 notebooks: $(VENV)/installed
 	$(BIN)/jupyter nbconvert --to notebook --execute --inplace \
 		--ExecutePreprocessor.store_widget_state=False --ExecutePreprocessor.record_timing=False \
@@ -56,7 +56,7 @@ docs: $(VENV)/installed
 test-families: $(VENV)/installed
 	$(PYTEST) -q $(TWO_WORKERS)
 
-# The kernels with every index checked.
+# The kernels, with bounds checks on every index.
 test-indices: $(VENV)/installed
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/cache-boundscheck \
 		$(ONE_OF_EACH) $(PYTEST) -q $(TWO_WORKERS) $(KERNEL_TESTS)
@@ -68,7 +68,7 @@ lint: $(VENV)/installed
 types: $(VENV)/installed
 	$(BIN)/mypy
 
-# Twenty times as many random data sets; some twenty minutes.
+# Twenty times as many random data sets; takes about twenty minutes.
 test-thorough: $(VENV)/installed
 	$(PYTEST) -q $(TWO_WORKERS) --hypothesis-profile=thorough tests
 
@@ -77,8 +77,16 @@ test-thorough: $(VENV)/installed
 test-stress: $(VENV)/installed
 	$(PYTEST) -q tests/stress/stress_*.py
 
-# The oldest versions that pyproject.toml admits, in an environment of their own. Matplotlib 3.8 calls
-# what later versions of pyparsing have renamed, and warns.
+# Random cases, each certified and compared with a reference: MINUTES=10, CASES=20000, SEED=7 for the
+# same ones again, SKIP="tiny" to leave out a region. Prints a command and short code for a failure.
+MINUTES ?= $(if $(CASES),,5)
+WORKERS ?= 2
+fuzz: $(VENV)/installed
+	PYTHONPATH=tests $(BIN)/python -m fuzz.run --workers $(WORKERS) $(if $(MINUTES),--minutes $(MINUTES)) \
+		$(if $(CASES),--cases $(CASES)) $(if $(SEED),--seed $(SEED)) $(if $(SKIP),--skip $(SKIP))
+
+# The oldest versions that pyproject.toml admits, in a separate environment. Matplotlib 3.8 calls
+# functions that later versions of pyparsing have renamed, which raises warnings.
 test-lowest:
 	$(PYTHON) -m venv $(VENV)-lowest
 	$(VENV)-lowest/bin/python -m pip install --quiet --upgrade pip uv
@@ -86,39 +94,39 @@ test-lowest:
 		--resolution lowest-direct --editable ".[dev]" "pyparsing<3.2"
 	$(VENV)-lowest/bin/python -m pytest -q $(TWO_WORKERS) tests
 
-# The pictures that tests compare with, drawn anew. Look at them before you commit them.
+# Redraws the pictures that tests compare with. Look at them before you commit them.
 baselines: $(VENV)/installed
 	FASTRBHC_BASELINES=refresh $(PYTEST) -q tests/test_plotting.py -k test_picture
 
-# A quick set of benchmarks in this environment, kept for the dashboard under the present commit. What
-# has not been compiled yet is compiled first. Others by name: OPTIONS="--bench linkage.Scaling".
+# A quick set of benchmarks in this environment, saved for the dashboard under the current commit.
+# Kernels are compiled first if necessary. Other benchmarks: OPTIONS="--bench linkage.Scaling".
 bench: $(VENV)/installed
 	$(BIN)/python asv_benchmarks/run.py $(OPTIONS)
 
-# All of them, for hours.
+# All benchmarks; takes hours.
 bench-all: $(VENV)/installed
 	$(BIN)/python asv_benchmarks/run.py --all $(OPTIONS)
 
-# One page with graphs of all results kept, which needs no network; prints where it is.
+# One page with graphs of all saved results, which needs no network; prints its address.
 dashboard: $(VENV)/installed
 	$(BIN)/python asv_benchmarks/dashboard.py
 
-# What became slower since BASE, by ratio; fails if anything did. OPTIONS="--factor 1.3".
+# What became slower since BASE, as ratios; fails if anything did. OPTIONS="--factor 1.3".
 bench-compare: $(VENV)/installed
-	@test -n "$(BASE)" || { echo "BASE says which commit to compare with: make bench-compare BASE=main"; exit 2; }
+	@test -n "$(BASE)" || { echo "Set BASE to the commit to compare with: make bench-compare BASE=main"; exit 2; }
 	$(BIN)/python asv_benchmarks/compare.py $(BASE) $(OPTIONS)
 
-# The table of speed and memory in the README; a quarter of an hour. Real data, if any, are read from
-# the directory FASTRBHC_DATA. Some rows only, and smaller: OPTIONS="--only 1,6 --small".
+# The table of speed and memory in the README; takes a quarter of an hour. Real data, if any, are read
+# from the directory FASTRBHC_DATA. For some rows only, with less data: OPTIONS="--only 1,6 --small".
 bench-peers: $(VENV)/installed
 	$(BIN)/python asv_benchmarks/bench_peers.py $(OPTIONS)
 
-# What first calls cost with nothing compiled, over the time to compile a yardstick; some minutes. Some
-# rows only, or another checkout: OPTIONS="--only 1,5 --package ../other".
+# The cost of first calls with an empty cache, relative to the time to compile a yardstick; takes some
+# minutes. For some rows only, or another checkout: OPTIONS="--only 1,5 --package ../other".
 bench-compile: $(VENV)/installed
 	$(BIN)/python asv_benchmarks/bench_compile.py $(OPTIONS)
 
-# Both tables, kept in asv_benchmarks/recorded under the present commit. Commit the file.
+# Both tables, saved in asv_benchmarks/recorded under the current commit. Commit the file.
 record: $(VENV)/installed
 	$(BIN)/python asv_benchmarks/bench_compile.py --record $(OPTIONS)
 	$(BIN)/python asv_benchmarks/bench_peers.py --record $(OPTIONS)

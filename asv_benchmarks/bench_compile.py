@@ -1,9 +1,9 @@
-"""Print a table of what the first call costs, measured in one run: ``make bench-compile``.
+"""Print a table of the cost of first calls, measured in one run: ``make bench-compile``.
 
-Every first call has a process of its own and an empty NUMBA_CACHE_DIR, so that it compiles. The
-import and the data come before the clock starts. Y is the yardstick, the time to compile 21 small
-kernels that have nothing to do with ours, in a process before and one after each measurement. The
-second process has the cache that the first one left.
+Every first call runs in its own process with an empty NUMBA_CACHE_DIR, so that it compiles. Neither
+the import nor the preparation of the data is timed. Y is the yardstick, the time to compile 21
+small kernels that have nothing to do with ours. It is measured in separate processes before and
+after each measurement. The second process uses the cache that the first one left.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SECOND_PROCESSES = 5
 
 
 class Run:
-    """What the measurements of one run share, and how often they are repeated."""
+    """The setting of one run, and the number of repetitions."""
 
     def __init__(self, setting: Setting, repeats: int) -> None:
         self.setting = setting
@@ -45,18 +45,18 @@ class Run:
 
     @contextlib.contextmanager
     def caches(self) -> Iterator[list[Path]]:
-        """Empty folders, one for each repetition."""
+        """Empty folders, one per repetition."""
         with tempfile.TemporaryDirectory() as folder:
             yield [Path(folder, str(repetition)) for repetition in range(self.repeats)]
 
     def row(self, work: str, measure: str, goal: str, found: list[Cold]) -> Row:
-        """A row of the table: seconds over Y."""
+        """A row of the table: seconds divided by Y."""
         self.yardsticks += [one.yardstick for one in found]
         ratio, seconds = median(one.ratio for one in found), median(one.seconds for one in found)
         return Row(work, measure, f"{ratio:.3g}", goal, seconds, len(found), ratio)
 
     def first_call(self, name: str, goal: str, *, second: bool = False) -> Iterator[Row]:
-        """Rows of the table: a first call, and if wanted what is left of it in the next process."""
+        """Rows of the table: a first call and, optionally, its overhead in the next process."""
         call = CALLS[name]
         with self.caches() as caches:
             found = [cold(call, cache, self.setting) for cache in caches]
@@ -73,7 +73,7 @@ class Run:
 
 
 def ward(run: Run) -> Iterator[Row]:
-    """1: the method that most will try first."""
+    """1: the method that most users try first."""
     yield from run.first_call("Ward 1,000 × 3", "≤ 1.2", second=True)
 
 
@@ -88,7 +88,7 @@ def full_covariance(run: Run) -> Iterator[Row]:
 
 
 def audit(run: Run) -> Iterator[Row]:
-    """4: enough rows for all kernels, and violations of reducibility counted."""
+    """4: enough rows for all kernels, with an audit."""
     yield from run.first_call("full covariance 10,000 × 3, audit", "≤ 4")
 
 
@@ -116,7 +116,7 @@ WORK: dict[int, Callable[[Run], Iterator[Row]]] = {
 
 
 def main() -> None:
-    """Print the table, row by row as they are measured."""
+    """Print the table, each row as soon as it is measured."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", help="numbers of rows, for example 1,4")
     parser.add_argument("--repeats", type=int, default=1, help="how often each row is measured")

@@ -1,10 +1,10 @@
 """Print a table of speed and memory against peers, measured in one run: ``make bench-peers``.
 
-Times are ratios to work that another library does on the same data in the same process, the
-two taking turns, after a call that compiles. KD stands for ``scipy.spatial.cKDTree(X)`` and
-``.query(X, k=2, workers=2)``: the nearest neighbour of every point, once. A tree needs that and
-all that follows. Real data are read from the directory that the environment variable
-FASTRBHC_DATA names; without it their rows are left out.
+Times are ratios to work that another library does on the same data in the same process. The two
+take turns, after a call that compiles. KD stands for ``scipy.spatial.cKDTree(X)`` and
+``.query(X, k=2, workers=2)``: the nearest neighbour of every point, once. A tree needs these and
+much more. Real data are read from the directory named by the environment variable FASTRBHC_DATA;
+without it, the rows that need real data are skipped.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ THREADS = "Two threads, unless a row says otherwise."
 
 
 class Memory(NamedTuple):
-    """What a tree took in a process of its own."""
+    """Time and memory of a tree in its own process."""
 
     seconds: float
-    grown: int  # bytes, at the peak, over what was resident before
+    grown: int  # peak memory in bytes, minus the resident memory before
     rows: int
     merges: int
 
 
 def main() -> None:
-    """Print the table, row by row as they are measured."""
+    """Print the table, each row as soon as it is measured."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", help="numbers of rows, for example 1,6,7")
     parser.add_argument("--small", action="store_true", help="a hundredth of the rows, to try it")
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def measured(numbers: Iterable[int], size: Size) -> Iterator[Row]:
-    """Rows by number; those whose data or peers are missing say so."""
+    """Rows by number; a row says so if its data or peer is missing."""
     for number in numbers:
         try:
             yield from WORK[number](size)
@@ -97,7 +97,7 @@ def points_in_space(size: Size) -> Iterator[Row]:
 
 
 def five_columns(size: Size) -> Iterator[Row]:
-    """3: where a kd-tree begins to strain."""
+    """3: where kd-trees become slow."""
     n = size(200_000)
     yield against_kd(f"{n:,} × 5 normal, Ward, whole tree", normal(n, 5), "ward", "≤ 1.8")
 
@@ -161,7 +161,7 @@ def shapes_greedily(size: Size) -> Iterator[Row]:
 
 
 def shapes_by_scanning(size: Size) -> Iterator[Row]:
-    """9: full covariance where a kd-tree is of no use."""
+    """9: full covariance with too many columns for a kd-tree."""
     n = size(10_000)
     work = f"{n:,} × 10 of 20 blobs, full covariance, exact greedy"
     peer = batched(np.linalg.cholesky, 20_000, 10)
@@ -170,7 +170,7 @@ def shapes_by_scanning(size: Size) -> Iterator[Row]:
 
 
 def digits(size: Size) -> Iterator[Row]:
-    """10: full covariance with many columns, which stops early."""
+    """10: full covariance with many columns, where factorisations stop early."""
     n = size(3_000)
     X = real("mnist_7x7")["X"][:n] / 255.0
     work = f"{n:,} × 49 MNIST, full covariance, exact greedy"
@@ -201,7 +201,7 @@ def visual_words(size: Size) -> Iterator[Row]:
 
 
 def two_threads(size: Size) -> Iterator[Row]:
-    """12: what the second thread brings."""
+    """12: the gain from a second thread."""
     n = size(1_000_000)
     X = uniform(n, 2)
     warm_up(X, "ward")
@@ -224,7 +224,7 @@ def with_threshold(size: Size) -> Iterator[Row]:
 
 
 def real_points(size: Size) -> Iterator[Row]:
-    """14: millions of points as the world has them."""
+    """14: millions of points of real data."""
     for name, what in (("gshhg_rivers_2m5", "river points"), ("photo_pixels_4m", "photo pixels")):
         n = size(len(real(name)["X"]))
         found = in_a_process(real_rows, name, n)
@@ -298,7 +298,7 @@ def batched(function: Callable[[Any], object], count: int, d: int) -> Callable[[
 
 
 def against_kd(work: str, X: Any, family: str, goal: str, **options: Any) -> Row:
-    """A row of the table: our time over that of SciPy's kd-tree."""
+    """A row of the table: our time divided by that of SciPy's kd-tree."""
     warm_up(X, family, **options)
     found = compare(lambda: tree(X, family, **options), lambda: kd(X))
     return of_ratio(work, "time ÷ KD", found, goal)
@@ -313,7 +313,7 @@ def against_pairs(
     measure: str,
     goal: str,
 ) -> Row:
-    """A row of the table: our time over that of one evaluation for each pair of rows."""
+    """A row of the table: our time divided by that of one evaluation per pair of rows."""
     warm_up(X, family, algorithm="greedy")
     batches = len(X) ** 2 / 2 / batch
     found = compare(lambda: tree(X, family, algorithm="greedy"), peer, batches)
@@ -326,7 +326,7 @@ def of_ratio(work: str, measure: str, found: Compared, goal: str) -> Row:
 
 
 def inverse(row: Row, found: Compared) -> Row:
-    """The same, for a measure of which more is better."""
+    """The same, for a measure where larger is better."""
     return row._replace(reached=f"{1.0 / found.ratio:.3g}", value=1.0 / found.ratio)
 
 
@@ -359,7 +359,7 @@ def memory(make: Callable[..., Any], *arguments: Any) -> Memory:
     warm_up(X, "ward")
     gc.collect()
     with contextlib.suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+        Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     before, begin = resident("VmRSS"), time.perf_counter()
     merges = tree(X, "ward").heights.size
     return Memory(time.perf_counter() - begin, resident("VmHWM") - before, len(X), merges)

@@ -1,8 +1,8 @@
 """Which benchmarks became slower since another commit: ``make bench-compare BASE=main``.
 
-The package of that commit, in a git worktree of its own, and that of the present tree run the same
-benchmarks in the same environment, a sample of one and a sample of the other in turns, so that
-whatever else the machine does meets both. Only ratios are told; seconds would not keep.
+The package of that commit, in its own git worktree, and the package of the working tree run the
+same benchmarks in the same environment. They take turns sample by sample, so that other work on the
+machine affects both. Only ratios are reported; seconds are not comparable later.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LONGEST = 900.0  # seconds for one answer; a setup may compile
 
 
 class Samples(NamedTuple):
-    """What was measured of one case."""
+    """The measurements of one case."""
 
     before: list[float]
     now: list[float]
@@ -103,7 +103,7 @@ def examine(
     factor: float,
     say: Callable[[str], None] = lambda line: print(line, flush=True),
 ) -> dict[Case, Comparison | None]:
-    """Measure all cases in rounds; those that look slower then get twice as many rounds more.
+    """Measure all cases in rounds; cases that look slower then get twice as many further rounds.
 
     A case is None if it could not be measured on both sides.
     """
@@ -136,7 +136,7 @@ def examine(
 
 
 def report(found: dict[Case, Comparison | None], factor: float) -> Iterator[str]:
-    """What to tell, the worst first."""
+    """The lines of the report, worst first."""
     known = {case: one for case, one in found.items() if one is not None}
     slower = {case: one for case, one in known.items() if one.slower}
     faster = {case: one for case, one in known.items() if one.faster}
@@ -153,7 +153,7 @@ def report(found: dict[Case, Comparison | None], factor: float) -> Iterator[str]
 
 
 def measure(base: Worker, present: Worker, case: Case, count: int) -> Samples | None:
-    """Values of one case from a fresh process on either side, taken in turns."""
+    """Values of one case from two fresh processes, one per package, which take turns."""
     answers = [worker.ask("case", case.identifier) for worker in (base, present)]
     sides = zip((base, present), answers, strict=True)
     ready = [worker for worker, (answer, _) in sides if answer == "ready"]
@@ -161,7 +161,7 @@ def measure(base: Worker, present: Worker, case: Case, count: int) -> Samples | 
         if answer == "failed":
             print(f"{case} failed ({side}): {message.strip().splitlines()[-1]}", flush=True)
     values: dict[Worker, list[float]] = {base: [], present: []}
-    # Memory has one peak in a process, and ratios take turns by themselves.
+    # A process has one peak of memory, and benchmarks of ratios already alternate.
     for number in range(count if case.kind == "time" else 1):
         if len(ready) < 2:
             break
@@ -191,7 +191,7 @@ def _workers(tree: Path) -> Iterator[tuple[Worker, Worker]]:
 
 @contextlib.contextmanager
 def _worktree(base: str) -> Iterator[Path]:
-    """The files of a commit, for as long as they are needed."""
+    """The files of a commit, while they are needed."""
     commit = git("rev-parse", "--verify", f"{base}^{{commit}}")
     tree = WORKTREES / commit[:12]
     shutil.rmtree(tree, ignore_errors=True)

@@ -1,6 +1,6 @@
-"""One page of all results, which needs nothing from elsewhere: ``make dashboard``.
+"""One page of all results, which needs no network: ``make dashboard``.
 
-Results are what asv saved on this machine and the ratios that the repository keeps (recorded.py).
+It shows the results that asv saved on this machine, and the ratios in the repository (recorded.py).
 
 asv's own page loads jQuery, flot and Bootstrap from the network and stays blank without it. This
 one is a single file with the results inside, and a little JavaScript that draws them as SVG.
@@ -33,7 +33,7 @@ _BENCHMARKS_FORMAT, _RESULTS_FORMAT = 2, 2
 
 
 class Commit(NamedTuple):
-    """Where results belong."""
+    """A commit that results belong to."""
 
     hash: str
     date: int  # milliseconds since 1970
@@ -41,7 +41,7 @@ class Commit(NamedTuple):
 
 
 class Saved(NamedTuple):
-    """One benchmark as one file of results has it."""
+    """One benchmark in one file of results."""
 
     version: str
     started_at: int
@@ -83,7 +83,7 @@ def page(data: dict[str, Any]) -> str:
 
 
 def collect(results: Path, repository: Path = ROOT, kept: Path = RECORDED) -> dict[str, Any]:
-    """What the page shows, from the directory of results and that of recorded ratios."""
+    """The data of the page, from the directories of results and of recorded ratios."""
     listed = results / "benchmarks.json"
     benchmarks = _described(listed) if listed.exists() else {}
     recorded = history(kept)
@@ -119,7 +119,7 @@ def collect(results: Path, repository: Path = ROOT, kept: Path = RECORDED) -> di
 
 
 def _described(path: Path) -> dict[str, dict[str, Any]]:
-    """The benchmarks as asv found them, with a sentence each from their docstrings."""
+    """The benchmarks as asv found them, each with a sentence from its docstring."""
     file = json.loads(path.read_text())
     if file.pop("version") != _BENCHMARKS_FORMAT:
         raise ValueError(f"{path}: this format of benchmarks is not known")
@@ -169,7 +169,7 @@ def _class_docstrings() -> dict[str, str]:
 
 
 def _versions(results: Path, file: dict[str, Any]) -> dict[str, dict[str, str]]:
-    """Versions of what was installed when a file of results was made, if that was noted."""
+    """Versions that were installed when a file of results was written, if recorded."""
     noted = results.parent / ENVIRONMENTS.name
     if not noted.exists():
         return {}
@@ -178,7 +178,7 @@ def _versions(results: Path, file: dict[str, Any]) -> dict[str, dict[str, str]]:
 
 
 def _subjects(hashes: set[str], repository: Path) -> dict[str, tuple[int, str]]:
-    """The place in history and the subject of commits, as far as the repository has them."""
+    """The position in history and the subject of commits, if the repository has them."""
     found = {}
     for commit in hashes:
         git = ["git", "log", "-1", "--format=%s", commit]
@@ -198,7 +198,7 @@ def _machine(
     benchmarks: dict[str, dict[str, Any]],
     subjects: dict[str, tuple[int, str]],
 ) -> dict[str, Any]:
-    """All results of one machine and kind of environment, commit by commit."""
+    """All results of one machine and one kind of environment, by commit."""
     dates = {file["commit_hash"]: file["date"] for file in place["files"]}
     known = {commit: subjects.get(commit, (-1, "")) for commit in dates}
     hashes = sorted(dates, key=lambda commit: (dates[commit], known[commit][0]))
@@ -264,7 +264,7 @@ def _saved(file: dict[str, Any]) -> Iterator[tuple[str, Saved]]:
 
 
 def _number(value: Any) -> float | None:
-    """A result, or None where a benchmark was skipped or failed."""
+    """A result, or None if the benchmark was skipped or failed."""
     return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
 
 

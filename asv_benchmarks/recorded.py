@@ -1,7 +1,8 @@
-"""Tables that are kept in the repository, one file for each recorded commit, for the dashboard.
+"""Tables that are saved in the repository for the dashboard, one file per recorded commit.
 
-What asv saves belongs to a machine and is ignored by git. Ratios mean something elsewhere too, so
-those of commits worth remembering are kept here, and a fresh clone has a history to show.
+The results of asv are valid for one machine only, and git ignores them. Ratios are meaningful on
+other machines too. So the ratios of selected commits are saved here, and a fresh clone has a
+history to show.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ RECORDED = HERE / "recorded"
 
 
 class Commit(NamedTuple):
-    """What was measured."""
+    """The commit that was measured."""
 
-    commit: str  # as short as git shows it
-    date: str  # of the commit, so that files can be put in order without git
+    commit: str  # abbreviated
+    date: str  # of the commit, so that files can be sorted without git
     subject: str
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What every table can do with its rows beside printing them."""
+    """Add the options that all tables share."""
     parser.add_argument(
         "--record",
         action="store_true",
@@ -39,7 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def commit_of(package: Path) -> Commit:
-    """The commit that a checkout has; refused if the package has changes that no commit has."""
+    """The commit of a checkout; ValueError if the package has uncommitted changes."""
     if _git(package, "status", "--porcelain", "--", "fastrbhc"):
         raise ValueError("fastrbhc has changes that no commit has: commit them before you record")
     told = _git(package, "log", "-1", "--format=%h%x00%cI%x00%s").split("\0")
@@ -55,7 +56,7 @@ def _git(where: Path, *arguments: str) -> str:
 
 
 def run_of(by: str, about: str, rows: Sequence[Row]) -> dict[str, Any]:
-    """Rows as they are kept: numbers, and what they should be."""
+    """Rows as they are saved: values and targets."""
     kept = [
         {
             "work": row.work,
@@ -72,7 +73,7 @@ def run_of(by: str, about: str, rows: Sequence[Row]) -> dict[str, Any]:
 def keep(
     arguments: argparse.Namespace, commit: Commit | None, by: str, about: str, rows: Sequence[Row]
 ) -> None:
-    """Do with the rows of a table what the options ask for."""
+    """Save the rows of a table as the options say."""
     run = run_of(by, " ".join(filter(None, [about, arguments.note])), rows)
     if arguments.json:
         arguments.json.write_text(as_text({"runs": [run]}), encoding="utf-8")
@@ -97,7 +98,7 @@ def record(commit: Commit, run: dict[str, Any], folder: Path | None = None) -> P
 
 
 def as_text(file: dict[str, Any]) -> str:
-    """JSON with a line for each row, so that changes of it can be read."""
+    """JSON with one line per row, so that changes are readable."""
     rows = {f"@{k}@": run["rows"] for k, run in enumerate(file["runs"])}
     runs = [{**run, "rows": f"@{k}@"} for k, run in enumerate(file["runs"])]
     text = json.dumps({**file, "runs": runs}, ensure_ascii=False, indent=1)
@@ -108,7 +109,7 @@ def as_text(file: dict[str, Any]) -> str:
 
 
 def history(folder: Path = RECORDED) -> dict[str, Any]:
-    """All that is kept: commits in order, and for each row its values by commit."""
+    """The whole history: commits in order, and for each row its values by commit."""
     files = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
     files.sort(key=lambda file: file["date"])
     rows: dict[tuple[str, str, str], dict[str, Any]] = {}
@@ -120,7 +121,7 @@ def history(folder: Path = RECORDED) -> dict[str, Any]:
                     {"by": run["by"], **row, "values": [None] * len(files)},
                 )
                 found["values"][place] = row["value"]
-                found["to_reach"] = row["to_reach"]  # as the newest has it
+                found["to_reach"] = row["to_reach"]  # the newest one
     for found in rows.values():
         del found["value"]
     commits = [

@@ -1,4 +1,4 @@
-"""Rows of the tables that are printed and kept, and the machine that they were measured on."""
+"""Rows of the tables that are printed and saved, and a description of the machine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Row(NamedTuple):
     to_reach: str
     seconds: float | None = None
     runs: int = 1
-    value: float | None = None  # what was reached as a number, in the unit of what is to be reached
+    value: float | None = None  # what was reached, as a number in the unit of the target
 
     def __str__(self) -> str:
         seconds = "" if self.seconds is None else f"{self.seconds:.3g}"
@@ -35,7 +35,7 @@ class Row(NamedTuple):
 
 
 def printed(rows: Iterable[Row]) -> Iterator[Row]:
-    """The same rows, each printed as soon as it is there."""
+    """The same rows, each printed as soon as it is measured."""
     print(HEAD, flush=True)
     for row in rows:
         print(row, flush=True)
@@ -43,7 +43,7 @@ def printed(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def machine() -> str:
-    """What the numbers were measured on, and when."""
+    """The machine, the versions and the date."""
     name = platform.processor() or platform.machine()
     with contextlib.suppress(OSError, StopIteration):
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -56,7 +56,7 @@ def machine() -> str:
 
 
 def load() -> str:
-    """How much else the machine had to do in the last minutes, where the system tells."""
+    """The load of the machine in the last minutes, if the system reports it."""
     try:
         return f"Load average of the five minutes before: {os.getloadavg()[1]:.1f}."
     except (AttributeError, OSError):

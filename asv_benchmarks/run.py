@@ -1,7 +1,6 @@
-"""Run benchmarks in the present environment and save the results for the dashboard: ``make bench``.
+"""Run benchmarks in the current environment and save the results for the dashboard: ``make bench``.
 
-asv itself is what runs them. Results are saved under the present commit, so they are not if
-there are changes that no commit has.
+asv runs them. Results are saved under the current commit, unless there are uncommitted changes.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pathlib import Path
 
 from suite import ENVIRONMENTS, HERE, QUICK, RESULTS, ROOT
 
-# What decides how quick we are, and our peers.
+# Packages that determine our speed, and our peers.
 INSTALLED = ("numba", "llvmlite", "numpy", "scipy", "scikit-learn", "fastcluster")
 
 
@@ -54,13 +53,13 @@ def main() -> int:
 
 
 def git(*arguments: str) -> str:
-    """What git says about this tree."""
+    """The output of a git command in this tree."""
     told = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
     return told.stdout.strip()
 
 
 def asv(*arguments: str, quietly: bool = False) -> int:
-    """Run asv, and show what it says but for the cases that were not asked for."""
+    """Run asv, and show its output without the cases that were not requested."""
     with subprocess.Popen(
         [sys.executable, "-m", "asv", *arguments],
         cwd=HERE,
@@ -74,7 +73,7 @@ def asv(*arguments: str, quietly: bool = False) -> int:
                 if not quietly:
                     print(line, end="", flush=True)
         except (KeyboardInterrupt, SystemExit):
-            # Any other signal would leave the process behind in which benchmarks run.
+            # Any other signal would leave the process that runs benchmarks behind.
             process.send_signal(signal.SIGINT)
             process.communicate()
             raise
@@ -82,21 +81,21 @@ def asv(*arguments: str, quietly: bool = False) -> int:
 
 
 def environment(tree: Path, cache: Path | None = None) -> dict[str, str]:
-    """Variables for processes that measure the package in a tree, whatever is installed."""
-    # asv drops PYTHONPATH, and sets it to the other.
+    """Environment variables for measuring the package in a tree, whatever is installed."""
+    # asv replaces PYTHONPATH by ASV_PYTHONPATH.
     found = {**os.environ, "ASV_PYTHONPATH": str(tree), "PYTHONPATH": str(tree)}
     return found if cache is None else {**found, "NUMBA_CACHE_DIR": str(cache)}
 
 
 def worth_showing(lines: Iterable[str]) -> Iterator[str]:
-    """What asv says, without rows of tables that have no result and without what was skipped."""
+    """The output of asv, without table rows that have no result and without skipped cases."""
     held = ""  # the parameters of a message, until it is clear what the message is
     for line in lines:
         if "For parameters: " in line:
             held = line
             continue
         cells = re.split(r"\s{2,}", line.strip())
-        # Parameters are words and whole numbers; a result has a unit or a point.
+        # Parameters are words and integers; a result has a unit or a decimal point.
         result = any(re.search(r"±|\d\.\d|\d[A-Za-z]+$|failed", cell) for cell in cells)
         if "asv: skipped: " not in line and ("n/a" not in cells or result):
             yield held
@@ -105,7 +104,7 @@ def worth_showing(lines: Iterable[str]) -> Iterator[str]:
 
 
 def note_versions(commit: str, where: Path = ENVIRONMENTS, results: Path = RESULTS) -> None:
-    """Keep the versions of what is installed beside asv's results, which do not have them."""
+    """Save the installed versions next to asv's results, which do not include them."""
     noted = json.loads(where.read_text()) if where.exists() else {}
     versions = installed(INSTALLED)
     for path in results.glob(f"*/{commit[:8]}-existing*.json"):
@@ -115,7 +114,7 @@ def note_versions(commit: str, where: Path = ENVIRONMENTS, results: Path = RESUL
 
 
 def installed(packages: Sequence[str]) -> dict[str, str]:
-    """Versions of Python and of packages, as far as they are installed."""
+    """Versions of Python and of the packages that are installed."""
     found = {"Python": platform.python_version()}
     for package in packages:
         try:

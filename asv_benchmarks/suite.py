@@ -15,7 +15,7 @@ RESULTS = ROOT / ".asv" / "results"
 ENVIRONMENTS = ROOT / ".asv" / "environments.json"  # versions installed, by environment and commit
 
 _SMALL_TREES = (
-    # All algorithms and backends for one family of each geometry, one way for the others.
+    # All algorithms and backends for one family per geometry, one combination for the others.
     r"spherical_gaussian', '\w+', '\w+', 1000, 2\)",
     r"(gaussian|poisson)', '(greedy|nn_chain)', '\w+', 1000, 2\)",
     r"(multinomial|bernoulli|exponential)', 'greedy', 'kd_tree', 1000, 2\)",
@@ -25,7 +25,7 @@ _SMALL_TREES = (
 )
 
 # What `make bench` and `make bench-compare` run: regular expressions for names with parameters, as
-# asv writes them. A test sees to it that each of them finds something.
+# asv writes them. A test checks that each of them matches something.
 QUICK = (
     *(rf"^linkage\.Trees\.time_tree\('{small}" for small in _SMALL_TREES),
     r"^linkage\.Scaling\.time_ward\(10{3,5}, ",
@@ -44,8 +44,8 @@ QUICK = (
     r"^ratios\.AgainstOurselves\.",
 )
 
-# Ratios to peers are left out where two versions of ours are compared: they would only bring the
-# peers' noise.
+# Ratios to peers are left out when two versions of our package are compared: they would only add
+# noise of the peers.
 QUICK_TO_COMPARE = tuple(pattern for pattern in QUICK if not pattern.startswith(r"^ratios\."))
 
 
@@ -63,12 +63,12 @@ class Case(NamedTuple):
 
     @property
     def identifier(self) -> str:
-        """As asv asks for it."""
+        """The name as asv expects it."""
         return self.name if self.index is None else f"{self.name}-{self.index}"
 
 
 def cases(benchmark: dict[str, Any]) -> Iterator[Case]:
-    """All combinations of the parameters of a benchmark, described as asv describes it."""
+    """All combinations of the parameters of a benchmark, given asv's description of it."""
     name, kind, unit = benchmark["name"], benchmark["type"], benchmark["unit"]
     if not benchmark["params"]:
         yield Case(name, None, (), kind, unit)
@@ -78,6 +78,6 @@ def cases(benchmark: dict[str, Any]) -> Iterator[Case]:
 
 
 def chosen(all_cases: Iterable[Case], patterns: Iterable[str]) -> list[Case]:
-    """The cases that any of the regular expressions finds, as asv chooses them."""
+    """The cases that match any of the regular expressions, as asv chooses them."""
     compiled = [re.compile(pattern) for pattern in patterns]
     return [case for case in all_cases if any(one.search(str(case)) for one in compiled)]

@@ -1,9 +1,9 @@
 """A process that runs cases of benchmarks with the package of one tree, sample by sample.
 
-It imports everything once and then forks for each case, so that every case has a process of its
-own that begins at once. Commands come through a connection whose file descriptor is the argument:
+It imports everything once and then forks for each case, so that every case has its own process and
+starts at once. Commands come through a connection, whose file descriptor is the first argument:
 
-- ``("list", None)``: all benchmarks are described, as asv describes them;
+- ``("list", None)``: answers with asv's descriptions of all benchmarks;
 - ``("case", identifier)``: a fork sets the case up and answers "ready", "skipped" or "failed";
 - ``("sample", None)``: the fork runs it once and answers with the value;
 - ``("done", None)``: the fork ends.
@@ -19,12 +19,12 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-# One call a sample: the other tree's turn comes next.
+# One call per sample: then it is the other tree's turn.
 ONE_CALL = {"number": 1, "repeat": 1, "rounds": 1, "warmup_time": 0.0, "min_run_count": 1}
 
 
 def main() -> None:
-    """Serve until there is nobody to serve."""
+    """Serve until the connection is closed."""
     descriptor, tree, benchmarks = int(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
     sys.path[0] = str(tree)  # before anything that is installed; asv finds the benchmarks itself
     from asv_runner.discovery import disc_benchmarks, update_sys_path
@@ -49,7 +49,7 @@ def _described(benchmark: Any) -> dict[str, Any]:
 
 
 def _check_origin(tree: Path) -> None:
-    """See to it that the package measured is the one of the tree."""
+    """Check that the package measured is the one in the tree."""
     import fastrbhc
 
     if not Path(fastrbhc.__file__).resolve().is_relative_to(tree.resolve()):
@@ -71,7 +71,7 @@ def _serve_in_fork(connection: Any, benchmarks: Path, identifier: str) -> None:
 
 
 def _serve(connection: Any, benchmarks: str, identifier: str) -> None:
-    """One case, in a process of its own and a directory of its own."""
+    """Run one case, in its own process and directory."""
     from asv_runner.discovery import get_benchmark_from_name
 
     os.dup2(2, 1)  # what benchmarks print is no answer

@@ -52,7 +52,7 @@ numpydoc_class_members_toctree = False
 
 
 def copy_notebooks() -> None:
-    """The notebooks live beside the documentation; Sphinx reads what lies within it."""
+    """Copy the notebooks into the documentation: Sphinx reads only files inside it."""
     target = HERE / "notebooks"
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir()

@@ -19,6 +19,9 @@ from fastrbhc.families import Family
 ALGORITHM_NAMES = ("auto", *ALGORITHMS)
 NEIGHBOR_NAMES = ("auto", *BACKENDS)
 
+# The number of clusters that the k-means heuristic starts from if nobody guesses one.
+DEFAULT_GUESS = 8
+
 
 @dataclass(frozen=True)
 class LinkageOptions:

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from fastrbhc._cores import available_cores
-from fastrbhc.families import Family
+from fastrbhc.families import Domain, Family
 
 # Squares of differences, times the total weight and summed over columns, have to stay finite.
 _LARGEST = 1e120
 _LIGHTEST, _HEAVIEST = 1e-50, 1e50
 
 
-def check_rows(X: ArrayLike, family: Family, *, min_rows: int = 2, name: str = "X") -> Any:
-    """X as a float64 matrix of rows in the domain of the family."""
+class HasDomain(Protocol):
+    """A family or a Bayesian model, as far as the checks of rows are concerned."""
+
+    name: str
+
+    @property
+    def domain(self) -> Domain:
+        """The values that a row may hold."""
+
+    def check_rows(self, X: NDArray[np.float64]) -> None:
+        """Refuse rows within the domain that do not suit the parameters."""
+
+
+def check_rows(X: ArrayLike, family: HasDomain, *, min_rows: int = 2, name: str = "X") -> Any:
+    """X as a float64 matrix of rows in the domain of the family, or of the model."""
     if _is_matrix(X, min_rows):
         return check_values(X, family, None, name)
     check_kinds(X, name)
@@ -88,7 +101,7 @@ def column_names(X: Any) -> list[str] | None:
 
 
 def check_values(
-    values: Any, family: Family, columns: list[str] | None = None, name: str = "X"
+    values: Any, family: HasDomain, columns: list[str] | None = None, name: str = "X"
 ) -> NDArray[np.float64]:
     """Reject values outside the domain of a family, naming the first such row and column."""
     if hasattr(values, "toarray"):

@@ -19,7 +19,7 @@ _config: Any = numba.config
 
 _REQUIRED = ("numpy", "numba", "llvmlite", "scipy", "scikit-learn", "threadpoolctl", "tqdm")
 _OPTIONAL = ("matplotlib", "pandas", "networkx", "ipywidgets")
-# Of some hundred features of a CPU, those that decide how kernels become vectors.
+# The CPU features that determine how kernels are vectorised, out of about a hundred.
 _FEATURES = ("sse4.2", "avx", "avx2", "fma", "avx512f", "avx512dq", "avx512vl", "neon", "sve")
 _VARIABLES = (
     "FASTRBHC_NUMBA_CACHE",

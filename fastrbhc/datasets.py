@@ -1,4 +1,4 @@
-"""Data that comes with the package."""
+"""Data that ships with the package."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from numpy.typing import NDArray
 def load_digit_counts() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Handwritten digits as counts of ink, 150 of each digit.
 
-    A bitmap of 32 × 32 pixels was divided into 8 × 8 blocks, and each column counts the pixels of
-    one block that are on, from 0 to 16. A subset of *Optical Recognition of Handwritten Digits* by
-    E. Alpaydin and C. Kaynak, UCI Machine Learning Repository, CC BY 4.0; ``data/README.md`` in
-    the package tells how it was drawn.
+    Bitmaps of 32 × 32 pixels were divided into 64 blocks of 4 × 4 pixels, and each column counts
+    the pixels of one block that are on, from 0 to 16. The rows are a subset of *Optical Recognition
+    of Handwritten Digits* by E. Alpaydin and C. Kaynak, UCI Machine Learning Repository, CC BY 4.0;
+    ``data/README.md`` in the package describes how it was drawn.
 
     Returns
     -------
     X : ndarray of shape (1500, 64), uint8
-        Counts; ``X[i].reshape(8, 8)`` is a picture of digit i.
+        Counts; ``X[i].reshape(8, 8)`` is the picture of row i.
     y : ndarray of shape (1500,), uint8
         The digits.
 
     Notes
     -----
-    Sums of ``uint8`` differences overflow: cast X before calculating with it. The functions of
-    this package do so by themselves.
+    Arithmetic in ``uint8`` overflows: convert X to another type before calculating with it. The
+    functions of this package do so themselves.
 
     Examples
     --------
@@ -42,17 +42,17 @@ def load_digit_counts() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
 
 
 def load_mnist_7x7() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Handwritten digits 0, 3, 7 and 9 as 7 × 7 grey values, 12,000 of them.
+    """12,000 handwritten digits 0, 3, 7 and 9 as 7 × 7 grey values.
 
-    The four classes of the paper's Table 3. A picture of 28 × 28 pixels was divided into 7 × 7
-    blocks, and each column is the mean of one block. A subset of the *MNIST database of handwritten
-    digits* by Y. LeCun, C. Cortes and C. J. C. Burges, CC BY-SA 3.0; ``data/README.md`` in the
-    package tells how it was drawn.
+    The paper's Table 3 uses these four classes. Pictures of 28 × 28 pixels were divided into 49
+    blocks of 4 × 4 pixels, and each column is the mean of one block. The rows are a subset of the
+    *MNIST database of handwritten digits* by Y. LeCun, C. Cortes and C. J. C. Burges, CC BY-SA 3.0;
+    ``data/README.md`` in the package describes how it was drawn.
 
     Returns
     -------
     X : ndarray of shape (12000, 49), uint8
-        Grey values from 0 to 255; ``X[i].reshape(7, 7)`` is a picture of digit i.
+        Grey values from 0 to 255; ``X[i].reshape(7, 7)`` is the picture of row i.
     y : ndarray of shape (12000,), uint8
         The digits.
 

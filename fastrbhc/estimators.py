@@ -7,30 +7,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from fastrbhc._base_estimator import TreeEstimator
 from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.observations import weighted
 from fastrbhc._engine.clusters.record import selected
 from fastrbhc._linkage import build
-from fastrbhc._options import LinkageOptions
+from fastrbhc._options import DEFAULT_GUESS, LinkageOptions
 from fastrbhc._progress import compiling_shown
-from fastrbhc._validation import (
-    check_count,
-    check_kinds,
-    check_threshold,
-    check_values,
-    check_weights,
-    column_names,
-)
+from fastrbhc._validation import check_count, check_threshold, check_weights
 from fastrbhc.families import Family, as_family
-from fastrbhc.plotting.html import FittedHTML
 from fastrbhc.thresholds import CHOICES, FROM_ROWS, FROM_TREE
 from fastrbhc.tree.summaries import summary_of_clusters
 
 
-class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
+class RBHC(TreeEstimator):
     """Relaxed Bayesian hierarchical clustering.
 
     Parameters
@@ -101,7 +93,7 @@ class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
         *,
         threshold: str | float | None = "kmeans",
         n_clusters: int | None = None,
-        n_clusters_guess: int = 8,
+        n_clusters_guess: int = DEFAULT_GUESS,
         multiplier: int = 4,
         algorithm: str = "auto",
         neighbors: str = "auto",
@@ -140,7 +132,7 @@ class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
         RBHC
             The fitted estimator.
         """
-        family = as_family(self.family)
+        family = self._distribution()
         options = LinkageOptions(
             algorithm=self.algorithm,
             neighbors=self.neighbors,
@@ -166,7 +158,7 @@ class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
             else:
                 level = check_threshold(self.threshold)
             stop = np.inf if self.compute_full_tree else level
-            self.dendrogram_ = build(rows, family, weights, replace(options, threshold=stop))
+            self._keep_tree(build(rows, family, weights, replace(options, threshold=stop)))
             if choice in FROM_TREE:
                 level = FROM_TREE[choice](self.dendrogram_, family, rows.shape[1], weights)
             self._keep_clusters(rows, family, weights, self._cut(level))
@@ -237,6 +229,9 @@ class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
             getattr(self, "feature_names_in_", None),
         )
 
+    def _distribution(self) -> Family:
+        return as_family(self.family)
+
     def _findings(self) -> list[tuple[str, str]]:
         return [
             ("family", str(self._family)),
@@ -255,25 +250,8 @@ class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
         if self.n_clusters is not None and not isinstance(self.threshold, str | None):
             raise ValueError("give either threshold or n_clusters, and not both")
 
-    def _check(self, X: ArrayLike, family: Family, reset: bool) -> NDArray[np.float64]:
-        check_kinds(X)
-        values = validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse="csr" if family.domain.takes_sparse else False,
-            dtype=np.float64,
-            order="C",
-            ensure_all_finite=False,
-            ensure_min_samples=2 if reset else 1,
-        )
-        return check_values(values, family, column_names(X))
-
     def _cut(self, level: float) -> NDArray[np.int64]:
         tree = self.dendrogram_
-        self.n_leaves_ = tree.n_leaves
-        self.children_ = tree.merges
-        self.distances_ = tree.heights
         if self.n_clusters is None:
             self.threshold_ = level
             return tree.cut(threshold=level)
@@ -289,20 +267,10 @@ class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
         labels: NDArray[np.int64],
     ) -> None:
         """Number the clusters, and keep their statistics for new rows."""
-        self.n_clusters_ = int(labels.max()) + 1
         self._family = family
         geometry = family.geometry(rows.shape[1])
         points = weighted(family.observe(rows), weights)
-        clusters = statistics.clusters_of_groups(geometry, points, labels, self.n_clusters_)
-        order = np.lexsort((*clusters.means[::-1], -clusters.weights))
-        number = np.empty_like(order)
-        number[order] = np.arange(order.size)
-        self.labels_ = number[labels]
+        n_clusters = int(labels.max()) + 1
+        clusters = statistics.clusters_of_groups(geometry, points, labels, n_clusters)
+        order = self._keep_labels(labels, clusters.weights, clusters.means)
         self._clusters = selected(clusters, order)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        domain = as_family(self.family).domain
-        tags.input_tags.positive_only = domain.lower >= 0.0
-        tags.input_tags.sparse = domain.takes_sparse
-        return tags

@@ -1,13 +1,13 @@
-"""A catalogue of trees and values, and the digests of what they were when they were written down.
+"""A catalogue of trees and values, and digests of them from an earlier version.
 
-A change that is to make the engine simpler or quicker must not change a bit of any tree. Each case
-has rows that are drawn from a fixed seed and is computed through the public interface alone, so
-that it outlives a move of the modules behind it. ``digests.json`` has, for each case, a digest of
-the rows and one of everything that came out. Where a result is meant to change,
+A change that simplifies the engine or makes it faster must not change a bit of any tree. The rows
+of each case are drawn from a fixed seed. Cases use only the public interface, so that they do not
+depend on the modules behind it. For each case, ``digests.json`` has a digest of the rows and of
+each result. If a result is meant to change,
 
     python tests/catalogue.py
 
-writes the file anew: look at the difference before you commit it.
+writes the file again: look at the difference before you commit it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Results = dict[str, Any]
 
 
 class Case(NamedTuple):
-    """A name, and what computes the rows and the results by name."""
+    """A name, and a function that computes the rows and the results, by name."""
 
     name: str
     compute: Callable[[], Results]
@@ -48,7 +48,7 @@ class Case(NamedTuple):
 
 
 def rows_of(kind: str, n: int, d: int) -> np.ndarray:
-    """Rows of a kind, always the same ones."""
+    """Rows of a kind, always the same."""
     return KINDS[kind](np.random.default_rng(zlib.crc32(f"{kind} {n} {d}".encode())), n, d)
 
 
@@ -58,7 +58,7 @@ def _blobs(rng, n, d):
 
 
 def _grid(rng, n, d):
-    # About half as many rows as nodes: many ties, some copies, and no zeros.
+    # A grid with about twice as many points as rows: many ties, some copies, and no zeros.
     side = 2 + int((2 * n) ** (1 / d))
     return 1.0 + rng.integers(side, size=(n, d))
 
@@ -127,7 +127,7 @@ _OF_COUNTS = [
     ("large_positive", 200, 3), ("counts", 500, 8), ("positive", 250, 9), ("counts", 300, 12),
     ("sparse", 200, 30), ("positive", 2, 3),
 ]  # fmt: skip
-# What each family is given, in turn.
+# The data sets of each family, used in turn.
 SETS = {
     "spherical_gaussian": [*_ON_THE_LINE, ("tiny", 250, 5), ("large", 250, 3), ("blobs", 2000, 5)],
     "gaussian": [*_ON_THE_LINE, ("tiny", 120, 3)],
@@ -147,7 +147,7 @@ SETS = {
 }  # fmt: skip
 
 
-# What is computed.
+# Functions of a case.
 
 
 def tree_case(
@@ -159,7 +159,7 @@ def tree_case(
     weights: str | None = None,
     **options: Any,
 ) -> Case:
-    """A tree by `linkage`; every option that is given is in the name."""
+    """A tree by `linkage`; the name lists all options given."""
     kind, n, d = data
     given = {"weights": weights, **options}
     words = [_label(family), algorithm, neighbors, kind, f"{n}x{d}"]
@@ -202,7 +202,7 @@ def _label(record: Any) -> str:
 
 
 def _audit(report: Any) -> Results:
-    """All figures of a report of reducibility: those that are counts, and the others."""
+    """All numbers in a report on reducibility: counts, and the others."""
     worst = (0.0, -1, -1) if report.worst is None else report.worst
     departure = -1 if report.departure is None else report.departure
     figures = [
@@ -239,7 +239,7 @@ def bhc_case(model: Any, data: tuple[str, int, int], alpha: float, n_jobs: int =
 def values_case(
     what: str, family: Any, data: tuple[str, int, int], function: Callable[[np.ndarray], Any]
 ) -> Case:
-    """Numbers that a function makes of rows."""
+    """Numbers that a function computes from rows."""
 
     def compute() -> Results:
         X = rows_of(*data)
@@ -250,13 +250,13 @@ def values_case(
 
 
 def _between_groups(measure: Callable[..., float], family: Any, X: np.ndarray) -> list[float]:
-    """Of single rows, of small groups, and of groups of very different size."""
+    """For single rows, small groups, and groups of very different size."""
     ends = ((0, 1, 2), (0, 3, 8), (5, 6, 40), (0, 20, 40))
     return [measure(X[a:b], X[b:c], family) for a, b, c in ends]
 
 
 def _predicted(family: Any, X: np.ndarray, **options: Any) -> np.ndarray:
-    """Labels of half of the rows, and of the others by what was learnt."""
+    """Labels of half of the rows, and predicted labels of the others."""
     half = len(X) // 2
     model = fastrbhc.RBHC(family, random_state=0, n_jobs=1, **options).fit(X[:half])
     return np.concatenate([model.labels_, model.predict(X[half:])])
@@ -270,14 +270,14 @@ def _sparse_heights(family: Any, X: np.ndarray) -> np.ndarray:
 
 
 def catalogue() -> list[Case]:
-    """All cases; each name stands for one."""
+    """All cases; their names are unique."""
     cases = [*_plain(), *_records(), *_options(), *_audits(), *_many_rows(), *_bhc(), *_values()]
     assert len({case.name for case in cases}) == len(cases)
     return cases
 
 
 def _plain() -> Iterator[Case]:
-    """Every family by every way, which takes the next few data sets of the family."""
+    """Every family with every algorithm and backend, each on the next few of its data sets."""
     for family, sets in SETS.items():
         reducible = families.as_family(family).reducible
         algorithms = ["greedy", "nn_chain", *(["levels"] if reducible else []), "auto"]
@@ -290,7 +290,7 @@ def _plain() -> Iterator[Case]:
 
 
 def _records() -> Iterator[Case]:
-    """Other parameters than the default ones."""
+    """Parameters other than the defaults."""
     for record, data, *way in (
         (families.SphericalGaussian(2.5), ("blobs", 300, 3)),
         (families.SphericalGaussian(1e-200), ("tiny", 200, 2), "greedy", "kd_tree"),
@@ -341,7 +341,7 @@ def _options() -> Iterator[Case]:
 
 
 def _audits() -> Iterator[Case]:
-    """Reports of reducibility, most of them with violations."""
+    """Reports on reducibility, most of them with violations."""
     for family, data, algorithm, neighbors, audit in (
         ("spherical_gaussian", ("grid", 300, 2), "auto", "auto", True),
         ("spherical_gaussian", ("blobs", 300, 3), "nn_chain", "kd_tree", True),
@@ -431,7 +431,7 @@ def _values() -> Iterator[Case]:
     yield values_case(
         "sparse_matrix", "poisson", ("sparse", 200, 12), partial(_sparse_heights, "poisson")
     )
-    # So few rows that k-means takes them in one piece: several would be summed as threads come.
+    # Few enough rows for k-means to sum them in one piece; several would be summed in any order.
     for family, data in (
         ("spherical_gaussian", ("normal", 200, 2)),
         ("gaussian", ("blobs", 200, 3)),
@@ -455,7 +455,7 @@ def _of_tree(family: str, X: np.ndarray) -> list[float]:
 
 
 def digests_of(results: Results) -> dict[str, str]:
-    """For each result the digest of its numbers."""
+    """The digest of the numbers of each result."""
     return {name: _digest(values) for name, values in results.items()}
 
 
@@ -466,10 +466,10 @@ def _digest(values: Any) -> str:
 
 
 def circumstances() -> dict[str, str]:
-    """What the last bit may depend on beside this package.
+    """Everything outside this package that the last bit may depend on.
 
-    Logarithms come from the system's library, and sums of products from BLAS, which have other
-    code for other processors: a few of their values tell.
+    Logarithms come from the system's library, and sums of products from BLAS. Both have different
+    code for different processors; a few of their values identify it.
     """
     x = np.random.default_rng(0).gamma(0.5, 20.0, size=(64, 12))
     by_system = [[math.log(v), math.log1p(v), math.exp(-v), math.lgamma(v)] for v in x.flat]
@@ -480,7 +480,7 @@ def circumstances() -> dict[str, str]:
 
 
 def main() -> None:
-    """Write the file anew."""
+    """Write the file again."""
     digests = {case.name: digests_of(case.compute()) for case in catalogue()}
     lines = [f"{json.dumps(name)}: {json.dumps(found)}" for name, found in digests.items()]
     body = ",\n".join(lines)

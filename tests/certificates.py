@@ -1,7 +1,7 @@
-"""Certificates: a finished tree is replayed, and every merge has to prove itself.
+"""Certificates: the merges of a finished tree are replayed, and each of them is checked.
 
-A certificate needs no second tree to compare with, so it also judges data with ties, where
-several trees are right. It raises AssertionError, saying which merge is at fault.
+A certificate needs no second tree to compare with, so it also works for data with ties, where
+several trees are correct. It raises AssertionError and names the merge at fault.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ABSOLUTE = 1e-13  # of the terms that the textbook formula subtracts from one an
 
 
 class Replay:
-    """The clusters alive while the merges of a tree are made again, in their first order."""
+    """The active clusters while the merges of a tree are repeated in their original order."""
 
     def __init__(self, tree, X, weights, family):
         self.tree, self.family = tree, family
@@ -28,7 +28,7 @@ class Replay:
         self._known = {}
 
     def d(self, a, b):
-        """(d, what it may be off by) of two nodes alive."""
+        """d of two active nodes, and a bound of its error."""
         pair = min(a, b), max(a, b)
         if pair not in self._known:
             parts = [(self.X[m], self.weights[m]) for m in map(self.alive.get, pair)]
@@ -56,7 +56,7 @@ class Replay:
         assert len(self.alive) == tree.n_trees
 
     def pairs_with(self, a, b):
-        """Every pair of a cluster alive with a or b, but for the two themselves."""
+        """Every pair of another active cluster with a or b."""
         for x in self.alive:
             if x not in (a, b):
                 yield x, a
@@ -64,7 +64,7 @@ class Replay:
 
 
 def certify_greedy(tree, X, weights, family):
-    """Every merge is of the nearest pair of all, and merging stopped rightly."""
+    """Every merge joins the nearest of all pairs, and merging stopped correctly."""
     replay = Replay(tree, X, weights, family)
     for a, b, value, slack in replay:
         for u, v in itertools.combinations(replay.alive, 2):
@@ -76,16 +76,16 @@ def certify_greedy(tree, X, weights, family):
 
 
 def certify_nn_chain(tree, X, weights, family, reducible=False):
-    """Every merge is of a reciprocal nearest pair, and merging stopped rightly.
+    """Every merge joins a reciprocal nearest pair, and merging stopped correctly.
 
-    With a threshold a cluster leaves at a moment when no other is within the threshold. Where
-    d is not reducible a union made later may come within it after all. So this is asked: every
-    root had such a moment; merges passed over only what may have left; and two roots that are
-    near each other were not both there when the first of them left.
+    With a threshold, a cluster leaves at a time when no other is within the threshold. If d is not
+    reducible, a later union may come within the threshold after all. So three things are checked:
+    every root had such a time; merges skipped only clusters that may have left; and two roots that
+    are near each other were not both active when the first of them left.
     """
     roots = set(range(tree.n_leaves + len(tree.merges))) - set(tree.merges.ravel().tolist())
     replay = Replay(tree, X, weights, family)
-    left = {}  # root: the first moment, in merges made, at which it may have left
+    left = {}  # root: the first time, as a number of merges, at which it may have left
     born = {node: 0 if node < tree.n_leaves else None for node in roots}
     moment = 0
     for a, b, value, slack in replay:

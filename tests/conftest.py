@@ -24,6 +24,6 @@ settings.load_profile("interpreted" if _INTERPRETED else "compiled")
 def pytest_configure(config):
     config.addinivalue_line("markers", "fast: small enough to run with NUMBA_DISABLE_JIT=1")
     if _INTERPRETED:
-        # Empty boxes are infinite, free slots NaN; compiled code does not warn of them either.
+        # Empty boxes are infinite, free slots NaN; compiled code does not warn about them either.
         ignored = "ignore:(invalid value|overflow|divide by zero) encountered:RuntimeWarning"
         config.addinivalue_line("filterwarnings", ignored)

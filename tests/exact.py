@@ -10,7 +10,7 @@ exactly = mpmath.mpf
 
 
 def conjugate_of_rows(rows, weights, family):
-    """f(c) = n·φ(t) of a group of rows, as the paper defines it, and log det for shapes."""
+    """f(c) = n·φ(t) of a group of rows, as the paper defines it, and log det for covariances."""
     rows = [[exactly(float(value)) for value in row] for row in rows]
     weights = [exactly(float(weight)) for weight in weights]
     n_features = len(rows[0])

@@ -1,10 +1,10 @@
-"""Textbook twins of the package in plain NumPy, written from the definition.
+"""Textbook versions of the algorithms in plain NumPy, written from the definition.
 
 For a group c of weighted rows, f(c) = n·φ(t̄) with n the weight and t̄ the mean statistic, and
 
     d(a, b) = f(a) + f(b) − f(a∪b).
 
-Nothing here is clever: clusters are lists of rows, and every statistic is computed afresh.
+Nothing here is clever: clusters are lists of rows, and every statistic is computed from scratch.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _size(*terms):
 
 
 def as_declared(family):
-    """The twin of a family that is new here, from the φ that it declares."""
+    """The textbook version of a family that is not listed here, from the φ that it declares."""
 
     def twin(rows, weights):
         rows, _, own = family.observe(rows)
@@ -101,7 +101,7 @@ FAMILIES = {
 
 
 def dissimilarity_and_magnitude(rows0, weights0, rows1, weights1, family):
-    """d, and the size of the terms it is a difference of, by which its rounding is judged."""
+    """d, and the size of the terms that it is the difference of, for its rounding error."""
     rows = np.concatenate([rows0, rows1])
     weights = np.concatenate([weights0, weights1])
     if family in TRANSLATION_INVARIANT:
@@ -119,7 +119,7 @@ def dissimilarity(rows0, weights0, rows1, weights1, family):
 
 
 class _Groups:
-    """The clusters alive, as lists of rows under SciPy's node numbers."""
+    """The active clusters, as lists of rows by SciPy's node numbers."""
 
     def __init__(self, X, weights, family):
         self.X = np.asarray(X, float)
@@ -160,8 +160,8 @@ def greedy(X, weights, family, threshold=np.inf):
 def nn_chain(X, weights, family, threshold=np.inf):
     """Follow nearest neighbours until two are each other's, and merge those (Algorithm 2).
 
-    After a merge the chain starts anew, so that no link is ever out of date. A cluster without
-    a neighbour below the threshold is set aside.
+    After a merge a new chain is started, so that no link is ever stale. A cluster without a
+    neighbour below the threshold is set aside.
     """
     groups = _Groups(X, weights, family)
     finished, chain = set(), []
@@ -181,7 +181,7 @@ def nn_chain(X, weights, family, threshold=np.inf):
 
 
 class Violations(NamedTuple):
-    """What a triple loop finds; *open* is what the rounding of these textbook d leaves open."""
+    """The result of a triple loop; *open* holds triples that rounding leaves undecided."""
 
     triples: int
     certain: set  # (merge, x): c is nearer to x than a and b were
@@ -192,7 +192,7 @@ class Violations(NamedTuple):
 
 
 def violations(tree, X, weights, family):
-    """Every merge of a tree, in its order, with every other cluster alive."""
+    """Every merge of a tree, in order, with every other active cluster."""
     groups = _Groups(X, weights, family)
 
     def d(members0, members1):
@@ -272,7 +272,7 @@ def greedy_by_matrix(X, family):
     return np.array(merges), np.array(heights)
 
 
-# φ of many means at once, one value a column.
+# φ of many means at once, one value per column.
 _PHI = {
     "spherical_gaussian": lambda x: x**2 / 2.0,
     "poisson": lambda x: (x + 0.01) * np.log(x + 0.01) - (x + 0.01),

@@ -1,4 +1,4 @@
-"""Textbook twins of `fastrbhc.bhc` in plain Python, written from the definition.
+"""Textbook versions of `fastrbhc.bhc` in plain Python, written from the definition.
 
 Clusters are lists of rows, and a marginal likelihood is the product of the predictive densities of
 one row after the other, by SciPy's distributions.
@@ -78,7 +78,7 @@ class Groups:
 
     def __init__(self, X, model):
         self.X, self.model, self.known = np.asarray(X, float), model, {}
-        # SciPy's distributions of counts are of whole numbers.
+        # SciPy's distributions of counts require integers.
         whole = (np.floor(self.X) == self.X).all() or model.name.endswith("gaussian")
         self.of_rows = log_marginal_likelihood if whole else exact_bhc.log_marginal_likelihood
 

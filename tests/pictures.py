@@ -1,7 +1,7 @@
 """Pictures compared with stored ones.
 
 Text is left out and the place of the Axes is fixed, so that fonts and layouts of other versions of
-matplotlib do not matter. ``make baselines`` draws the stored ones anew: look at them before you
+matplotlib do not matter. ``make baselines`` redraws the stored ones: look at them before you
 commit them.
 """
 
@@ -37,7 +37,7 @@ def draw_without_text(draw, path):
 
 
 def difference(name, draw, directory):
-    """What is different from the stored picture, as text; None if nothing is."""
+    """The difference from the stored picture as text; None if there is none."""
     stored = BASELINES / f"{name}.png"
     if REFRESH:
         BASELINES.mkdir(exist_ok=True)

@@ -1,7 +1,7 @@
-"""Data sets that a family takes, drawn by Hypothesis.
+"""Data sets in the domain of a family, drawn by Hypothesis.
 
-What a family takes is read from its domain, so that a new family is tested as it comes. Values
-that should have no ties come from a seeded generator: Hypothesis picks the seed and the shape.
+The domain is read from the family, so that new families are tested automatically. Values that
+should have no ties come from a seeded generator: Hypothesis picks the seed and the shape.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from fastrbhc.families import as_family, registered
 ALL_FAMILIES = sorted(
     {cls.name for cls in registered().values() if cls.__module__.startswith("fastrbhc.")}
 )
-# Fewer of them where the families differ in nothing that is tested: see the Makefile.
+# Fewer families if they do not differ in what is tested: see the Makefile.
 FAMILIES = os.environ.get("TEST_FAMILIES", " ".join(ALL_FAMILIES)).split()
 REDUCIBLE = [name for name in FAMILIES if as_family(name).reducible]
 ON_THE_WHOLE_LINE = [name for name in ALL_FAMILIES if np.isinf(as_family(name).domain.lower)]
-# What has a length has an origin.
+# Rows with a direction depend on the origin.
 TRANSLATION_INVARIANT = [
     name for name in ON_THE_WHOLE_LINE if not as_family(name).domain.needs_nonzero_row
 ]
@@ -53,7 +53,7 @@ def continuous_rows(family, n, d, seed):
 
 
 def gridded_rows(counts, family):
-    """Small whole numbers as values of the domain; equal counts stay equal."""
+    """Small integers as values of the domain; equal counts stay equal."""
     domain = as_family(family).domain
     counts = np.array(counts, float)
     if not domain.includes_lower:
@@ -66,6 +66,11 @@ def gridded_rows(counts, family):
     if domain.needs_nonzero_row:
         values[~values.any(axis=1), 0] = 2.0
     return values
+
+
+def tied_rows(family, n, d, seed):
+    """n rows on a small grid: few different values, many ties."""
+    return gridded_rows(np.random.default_rng(seed).integers(0, 4, size=(n, d)), family)
 
 
 _shapes = st.tuples(st.integers(2, 25), st.integers(1, 4))
@@ -115,7 +120,7 @@ def collinear(draw, family):
 
 @st.composite
 def scaled(draw, family):
-    """The same data in units from 1e-100 to 1e100, where the domain has no natural unit."""
+    """The same data in units from 1e-100 to 1e100, if the domain has no natural unit."""
     X = draw(continuous(family)).X
     bounded = np.isfinite(as_family(family).domain.upper)
     # Beyond that the textbook determinant of few rows, in floats, has too few digits to compare.

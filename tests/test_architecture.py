@@ -1,4 +1,4 @@
-"""Who imports whom: the engine nothing public, each layer none above, nobody himself."""
+"""Imports: the engine imports nothing public, no layer imports a higher one, and no cycles."""
 
 import ast
 from graphlib import TopologicalSorter
@@ -26,7 +26,7 @@ MODULES = {name_of(path): ast.parse(path.read_text()) for path in ROOT.glob("fas
 
 
 def imports(node, everywhere):
-    """Import statements; those that run when the module is imported, or all."""
+    """Import statements: those that run when the module is imported, or all."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Import | ast.ImportFrom):
             yield child
@@ -38,7 +38,7 @@ def imports(node, everywhere):
 
 
 def imported(module, everywhere):
-    """Modules of the package that another one names, but for packages that it is part of."""
+    """Modules of the package that another module names, except its own parent packages."""
     for statement in imports(MODULES[module], everywhere):
         names = [alias.name for alias in statement.names]
         if isinstance(statement, ast.ImportFrom):
@@ -94,7 +94,7 @@ def test_no_cycles():
     graph = {}
     for module in MODULES:
         named = set(imported(module, everywhere=False))
-        # With a module come the packages it is part of.
+        # Importing a module also imports its parent packages.
         packages = {package for package in MODULES for name in named if is_above(package, name)}
         graph[module] = {name for name in packages | named if not is_above(name, module)}
     TopologicalSorter(graph).prepare()  # raises CycleError, which names the modules

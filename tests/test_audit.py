@@ -30,10 +30,10 @@ every_backend = pytest.mark.parametrize("neighbors", ["brute", "kd_tree"])
 
 
 def data(family, seed):
-    """Rows and weights that change with the seed: some even, some with weights of all sizes."""
+    """Rows and weights that vary with the seed: some without weights, some with unequal ones."""
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(4, 15)), int(rng.integers(2 if family == "multinomial" else 1, 4))
-    if seed % 4 == 3:  # one heavy row among light ones, and a far one
+    if seed % 4 == 3:  # one heavy row among light ones
         X = fit_to_domain(rng.normal(size=(n, d)) * 3.0, family)
         return X, np.append(1000.0, rng.uniform(0.1, 1.0, n - 1))
     weights = 10.0 ** rng.uniform(-1.5, 1.5, n) if seed % 4 == 2 else None
@@ -72,7 +72,7 @@ def test_counts_of_a_triple_loop(family, algorithm, neighbors):
         assert_as_found(tree.audit, found)
         assert tree.audit.premises == tree.audit.violations
         some += tree.audit.violations
-    assert some > 0 or family not in ("gaussian", "poisson")  # these do have some
+    assert some > 0 or family not in ("gaussian", "poisson")  # these do have violations
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_counts_of_a_triple_loop(family, algorithm, neighbors):
     ],
 )
 def test_violations_of_shares(family, seeds):
-    """Shares near 0 and 1 with weights of all sizes; each of these seeds has a violation."""
+    """Proportions near 0 and 1 with very unequal weights; each of these seeds has a violation."""
     for seed in seeds:
         rng = np.random.default_rng(seed)
         if family == "multinomial":
@@ -146,7 +146,7 @@ def test_threads_and_backends_leave_no_trace(monkeypatch, family, neighbors):
 
 @pytest.mark.parametrize("family", ["gaussian", "poisson"])
 def test_batches_of_any_size(monkeypatch, family):
-    """The smallest ones see every cluster in its place."""
+    """Batches of one merge see every cluster exactly as it was."""
     audit_module = importlib.import_module("fastrbhc.reducibility.audit")
     X = continuous_rows(family, 300, 2, seed=4)
     reference = linkage(X, family, audit=True).audit
@@ -173,7 +173,7 @@ def all_bounds(geometry, clusters, index, a, b, cutoff, slots, boxes, scratch):
 
 
 def nearest_to_violating(X, groups, family):
-    """The larger one of d(a∪x, b) and d(b∪x, a) by the textbook, a and b being the first two."""
+    """The larger of d(a∪x, b) and d(b∪x, a) by the textbook, where a and b are the first two."""
 
     def d(members, others):
         ones = np.ones(len(X))
@@ -240,11 +240,11 @@ def test_a_sample_estimates_the_rate(monkeypatch):
         lower, upper = computed.interval
         assert lower <= computed.rate <= upper
         inside += lower <= exact.rate <= upper
-    assert inside >= 17  # 19 of 20 on the average
+    assert inside >= 17  # 19 of 20 on average
 
 
 def test_every_triple_can_be_in_the_sample(monkeypatch):
-    """All triples by number: the sample finds what a search finds."""
+    """With all triples in the sample, it finds the same as a search."""
     X = np.random.default_rng(8).normal(size=(60, 2))
     monkeypatch.setattr(
         linkage_module, "_sample", lambda n, m: np.arange(m * (n - 2) - m * (m - 1) // 2)

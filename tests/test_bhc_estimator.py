@@ -22,9 +22,9 @@ from fastrbhc.bhc import GammaPoisson, NormalWishart
 
 # The tags do not claim support of the array API.
 NOT_CLAIMED = {"check_array_api_input"}
-# Feeds negative numbers although the tags say that only positive ones are taken.
+# Passes negative numbers although the tags say that only positive ones are accepted.
 NEGATIVE_INPUT = {"check_clustering"}
-# Take whatever has predict_proba for a classifier, and ask for its classes.
+# Take every estimator with predict_proba for a classifier, and require its classes.
 CLASSIFIERS = {"check_estimator_sparse_array", "check_estimator_sparse_matrix"}
 
 CHECKED = [

@@ -38,7 +38,7 @@ def test_evidence_is_about_the_largest_of_all():
         for shape in np.geomspace(0.03, 300.0, 13)
         for mean in np.geomspace(4.0, 400.0, 13)
     ]
-    # The bound has steps of some units where the tree changes.
+    # The bound jumps by a few units where the tree changes.
     assert max(others) < model.log_evidence_ + 3.0
     assert np.median(others) < model.log_evidence_ - 30.0
 
@@ -73,7 +73,7 @@ def test_many_rows_are_searched_by_sample(monkeypatch):
     ]
     assert models[0].model_ == models[1].model_ != models[2].model_
     shuffled = BHC("poisson", hyperparameters="evidence", random_state=0).fit(X[::-1])
-    assert shuffled.model_ == models[0].model_  # the sample is of values, not of places
+    assert shuffled.model_ == models[0].model_  # the sample depends on values, not on positions
     whole = BHC("poisson").fit(X)
     assert models[0].log_evidence_ > whole.log_evidence_ - 20.0
 

@@ -45,7 +45,7 @@ def test_tree_of_the_textbook(name, alpha):
 
 
 def certify(tree, X, record, log_alpha):
-    """Every merge has the largest odds of all pairs, but for rounding."""
+    """Every merge has the largest odds of all pairs, up to rounding."""
     groups = naive_bhc.Groups(X, record)
     alive = {i: ((i,), log_alpha + groups.log_marginal([i])) for i in range(len(X))}
     for row, (a, b) in enumerate(tree.merges.tolist()):
@@ -111,7 +111,7 @@ def test_gamma_is_the_evidence_without_data(alpha):
     assert math.exp(tree.log_gammas[-1]) == pytest.approx(reference, rel=1e-12)
 
 
-# What the tree does not depend on
+# Invariance of the tree
 
 
 @every_model
@@ -122,7 +122,7 @@ def test_tree_depends_on_values_alone(name):
     shuffled = fastrbhc.bhc_linkage(np.asfortranarray(X[order]), name)
     np.testing.assert_array_equal(shuffled.heights, reference.heights)
     assert shuffled.log_evidence == pytest.approx(reference.log_evidence, rel=1e-14)
-    if name in {"gaussian", "diagonal_gaussian"}:  # elsewhere copies may stand for one another
+    if name in {"gaussian", "diagonal_gaussian"}:  # otherwise copies are interchangeable
         sets = [frozenset(order[list(leaves)].tolist()) for leaves in leaf_sets(shuffled)]
         assert sets == leaf_sets(reference)
 
@@ -148,8 +148,9 @@ def test_many_columns(name):
 def scaled(name, X, beta):
     """Rows and model of the scaled exponential family (Lee & Choi 2015, section 2.6).
 
-    Scaling by β is to count everything β times, in an exposure of β: the prior of a rate that is
-    β times as large has a β-th of its rate, that of shares stays what it was.
+    Scaling by β means to count everything β times, with an exposure of β. The prior of a Poisson
+    rate that is β times as large has 1/β of its rate parameter; the prior of proportions stays the
+    same.
     """
     if name == "poisson":
         return X * beta, GammaPoisson(2.0, 0.5 / beta)

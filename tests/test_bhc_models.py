@@ -1,4 +1,4 @@
-"""The conjugate models: marginal likelihoods, hyperparameters from data, what they refuse."""
+"""The conjugate models: marginal likelihoods, hyperparameters from data, invalid input."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def draw(name, rng, n, n_features=3):
 
 
 def agree(X, record):
-    """The logarithm is right to ten digits; or the likelihood itself where that is less."""
+    """The logarithm is right to ten digits, or the likelihood itself if |log p| < 1."""
     complete = record.with_defaults(np.asarray(X, float))
     reference = exact_bhc.log_marginal_likelihood(X, complete)
     computed = log_marginal_likelihood(X, record)
@@ -193,7 +193,7 @@ def test_more_columns_than_rows():
     agree(np.random.default_rng(12).normal(size=(1, 10)), NormalWishart())
 
 
-# Names and refusals
+# Names and invalid input
 
 
 @pytest.mark.fast

@@ -44,7 +44,7 @@ def read_labels(path):
 
 
 def failure(capsys, *arguments):
-    """The one line that a mistake prints."""
+    """The single line that an error prints."""
     try:
         code = cli.main([str(argument) for argument in arguments])
     except SystemExit as stop:

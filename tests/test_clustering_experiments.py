@@ -19,7 +19,7 @@ from fastrbhc.experiments._methods import METHODS, TITLES, Dataset
 from fastrbhc.experiments._mixtures import MIXTURES
 from fastrbhc.families import Multinomial, Poisson, SphericalGaussian
 
-# Modules, which the functions of the same name hide.
+# These modules are hidden by functions of the same name.
 table2, table3, thresholds, mnist = (
     importlib.import_module(f"fastrbhc.experiments.{name}")
     for name in ("table2", "table3", "thresholds", "mnist")
@@ -36,7 +36,7 @@ every_mixture = pytest.mark.parametrize("name", NAMES)
 
 
 def blobs(rng, n=30, family=None):
-    """Three clusters that nobody misses."""
+    """Three well separated clusters."""
     labels = np.repeat([0, 1, 2], n)
     X = np.array([[0.0, 0.0], [40.0, 0.0], [0.0, 40.0]])[labels] + rng.normal(size=(3 * n, 2))
     return Dataset(X, labels, SphericalGaussian() if family is None else family)
@@ -49,7 +49,7 @@ def counts(rng, n=30):
 
 
 def first_half_or_truth(wrong):
-    """A method that needs no compiling, right or not."""
+    """A method that needs no compilation; its labels are correct or wrong as asked."""
 
     def cluster(data, seed, n_threads):
         return np.arange(len(data.X)) // (len(data.X) // 2) if wrong else data.labels
@@ -80,7 +80,7 @@ def test_mixtures_are_as_the_paper_says(name):
 @pytest.mark.fast
 def test_parameters_of_mixtures_have_the_moments_of_their_distributions():
     rng, k = np.random.default_rng(1), 20_000
-    labels = np.arange(k)  # a row of each cluster
+    labels = np.arange(k)  # one row per cluster
     rates = MIXTURES["poisson_1k"].rows(rng, labels, k)
     assert rates.mean() == pytest.approx(40.0, rel=0.02)
     assert rates.var() == pytest.approx(2.0 / 0.05**2 + 40.0, rel=0.05)  # of Γ and Poisson
@@ -209,7 +209,7 @@ def test_a_longer_run_begins_with_a_shorter_one_and_methods_share_data():
 
 
 def small(monkeypatch, methods=None):
-    """Mixtures of 60 rows each, clustered by a method that needs no compiling."""
+    """Mixtures of 60 rows each, clustered by a method that needs no compilation."""
     mixtures = {name: mixture._replace(n_rows=60) for name, mixture in MIXTURES.items()}
     monkeypatch.setattr(table2, "MIXTURES", mixtures)
     monkeypatch.setattr(table2, "METHODS", methods or dict.fromkeys(METHODS, METHODS["single"]))
@@ -240,7 +240,7 @@ def test_what_the_second_table_holds(monkeypatch):
 
 @pytest.mark.fast
 def test_some_of_the_methods(monkeypatch):
-    """Each finds what it finds among all of them, and the table has the paper's order."""
+    """Each method gives the same result as among all of them; the table has the paper's order."""
     small(monkeypatch, {name: METHODS[name] for name in ("single", "complete", "ward")})
     rows = table2.table2(repeats=2)["rows"]
     some = table2.table2(repeats=2, methods=["ward", "single"])
@@ -338,7 +338,7 @@ def test_files_that_do_not_fit(tmp_path):
     with pytest.raises(ValueError, match="holds rows; expected X and y"):
         _labelled.read_labelled(path)
     np.savez(path, X=np.eye(3), y=np.arange(2))
-    with pytest.raises(ValueError, match="not a class for each row"):
+    with pytest.raises(ValueError, match="not one class per row"):
         _labelled.read_labelled(path)
 
 

@@ -1,4 +1,4 @@
-"""Kernels: fragments for other kernels, programs for Python, and their way to disk and back."""
+"""Kernels: fragments for other kernels, programs for Python, and the cache on disk."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def count_digits_of_rest(n):
 
 
 def libraries(function):
-    """What stands behind each version of a kernel, as other kernels and as Python call it."""
+    """The compiled form of each version of a kernel, as called by kernels and by Python."""
     fragments = [version.library for version in function.overloads.values()]
     programs = [version.library for version in function.program.overloads.values()]
     return fragments, programs
@@ -125,7 +125,7 @@ def test_machine_code_is_made_of_programs_only():
     assert no_programs == no_fragments == []
     assert fragment.texts
     assert not fragment._finalized
-    # The one function of the program that others can call is its own.
+    # A program exports only one function, its own.
     exported = [line for line in program.get_llvm_str().splitlines() if line.startswith("define ")]
     assert not any("inner" in line and "internal" not in line for line in exported)
 
@@ -143,12 +143,12 @@ def test_types_of_arguments_make_versions():
     for _ in range(3):
         assert (outer(1.5), outer(2), outer(np.float64(0.5))) == (5.0, 6, 3.0)
     assert len(outer.program.overloads) == 2
-    assert len(inner.overloads) == 2  # a constant is no version of its own
+    assert len(inner.overloads) == 2  # constants do not have separate versions
 
 
 @compiled_only
 def test_exact_values_do_not_depend_on_who_asks_first():
-    """A bound that may fuse its products calls what may not."""
+    """A bound with fused products calls a kernel without them."""
     a, b, c = 1.0 + 2.0**-30, 1.0 - 2.0**-30, -1.0
 
     @kernel

@@ -1,4 +1,4 @@
-"""The data that come with the package."""
+"""The data that ship with the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demonstration."""
+"""The demo."""
 
 from __future__ import annotations
 

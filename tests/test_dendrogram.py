@@ -14,7 +14,7 @@ from fastrbhc.tree.dendrogram import Dendrogram, dendrogram_of_merges
 
 pytestmark = pytest.mark.fast
 
-# Seeds whose full-covariance trees have inversions, as the first test makes sure.
+# Seeds whose full-covariance trees have inversions, as the first test verifies.
 SEEDS_WITH_INVERSIONS = (4, 9, 13, 25, 26)
 
 
@@ -186,7 +186,7 @@ def test_scipy_accepts_inversions(seed):
     check_accepted_by_scipy(Z, 25)
     np.testing.assert_array_equal(Z[:, 2], tree.levels)
     for level in (Z[5, 2], Z[15, 2], Z[22, 2]):
-        reference = tree.cut(level * (1.0 + 1e-12))  # SciPy keeps what is at the level itself
+        reference = tree.cut(level * (1.0 + 1e-12))  # SciPy keeps merges at the level itself
         assert same_partition(hierarchy.fcluster(Z, level, "distance"), reference)
 
 

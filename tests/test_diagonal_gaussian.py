@@ -70,7 +70,7 @@ def test_any_number_of_columns(n_features):
 @pytest.mark.fast
 @pytest.mark.parametrize("exponent", [-3, -6, -9, -12])
 def test_the_same_means_and_variances_nearly_the_same(exponent):
-    """What is left of d is of second order in the difference of the variances."""
+    """The rest of d is of second order in the difference of the variances."""
     rng = np.random.default_rng(2)
     spread = np.round(rng.normal(size=(5, 3)) * 2.0**20) / 2.0**20
     both = np.concatenate([spread, -spread])
@@ -90,7 +90,7 @@ def test_variances_of_any_size(scale, smoothing):
 
 @pytest.mark.fast
 def test_columns_that_are_too_wide():
-    with pytest.raises(ValueError, match="too much for the smoothing 1e-09"):
+    with pytest.raises(ValueError, match="too wide for the smoothing 1e-09"):
         linkage([[0.0], [1e119]], families.DiagonalGaussian(1e-9))
 
 

@@ -1,4 +1,4 @@
-"""Trees and values as they were written down, to the bit: see catalogue.py."""
+"""Trees and values, to the bit, against stored digests: see catalogue.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Few points, merged in one kernel: the greedy tree, whatever memory was used before."""
+"""Few points, merged in one kernel: the greedy tree, whatever the reused memory contains."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def test_add():
     rng = np.random.default_rng(3)
     for trial in range(TRIALS):
         pair0, pair1 = draw_pair(rng), draw_pair(rng)
-        if trial % 2:  # sizes alike
+        if trial % 2:  # similar sizes
             pair1 = multiply(pair0[0] / pair1[0] * rng.uniform(0.5, 2.0), *pair1)
         computed = add(*pair0, *pair1)
         size = abs(value(pair0)) + abs(value(pair1))

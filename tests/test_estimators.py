@@ -39,7 +39,7 @@ def two_groups(rng, n=30):
 
 # The tags do not claim support of the array API.
 NOT_CLAIMED = {"check_array_api_input"}
-# Feeds negative numbers although the tags say that only positive ones are taken.
+# Passes negative numbers although the tags say that only positive ones are accepted.
 NEGATIVE_INPUT = {"check_clustering"}
 
 CHECKED = [
@@ -307,7 +307,7 @@ def test_labels_do_not_depend_on_the_number_of_threads():
     np.testing.assert_array_equal(one, two)
 
 
-# Life as an estimator
+# Pickling, cloning, parameters, pipelines
 
 
 def test_pickle_keeps_the_model():

@@ -1,4 +1,4 @@
-"""The paper's experiments, on few trials: against definitions, and against what long runs give."""
+"""The paper's experiments, with few trials: against definitions and results of long runs."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_trials_against_the_definition(name):
 
 
 def test_trials_that_are_not_reducible_are_so_in_sixty_digits():
-    """Of the Gaussian with the sizes of the paper, half a per cent of all trials."""
+    """For the Gaussian with the sizes of the paper, half a per cent of all trials."""
     found = run("gaussian", CHUNK * 10)
     trial = int(np.flatnonzero(found.not_reducible)[0])
     groups = draw_chunk("gaussian", ClusterSizes(), trial // CHUNK)[0][trial % CHUNK]
@@ -96,7 +96,7 @@ def test_trials_that_are_not_reducible_are_so_in_sixty_digits():
 
 
 def test_trials_that_are_not_reducible_are_so_by_the_definition():
-    """Of the Gaussian, small clusters, whichever pair of the three is the nearest."""
+    """For small Gaussian clusters, whichever pair of the three is the nearest."""
     sizes, n_chunks = ClusterSizes(smallest=2, largest=8), 15
     found = run("gaussian", n_chunks * CHUNK, sizes=sizes)
     chunks = (draw_chunk("gaussian", sizes, chunk)[0] for chunk in range(n_chunks))
@@ -144,7 +144,7 @@ def test_parameters_have_the_moments_of_their_distributions():
     # E[Λ] = νE[Ψ], and E[AAᵀ] = dI.
     precision = np.linalg.inv(draw.covariances).mean(axis=0)
     np.testing.assert_allclose(precision, 12.0 * 20.0 * np.eye(10), atol=8.0)
-    # Means in units of their own covariance are standard normal but for 1/0.08.
+    # Means in units of their own covariance are normal with variance 1/0.08.
     whitened = np.einsum("ti,tij,tj->t", draw.means, np.linalg.inv(draw.covariances), draw.means)
     assert whitened.mean() == pytest.approx(10.0 / 0.08, rel=0.02)
 
@@ -264,7 +264,7 @@ def test_the_error_falls_with_size_and_scale(figure, name):
 
 
 def test_four_times_the_scale_halves_the_error(figure):
-    """The term of third order over that of second is of the order of 1/√(βn)."""
+    """The ratio of the third-order to the second-order term is of order 1/√(βn)."""
     errors = np.array(figure["scale"]["relative_error_percent"])
     np.testing.assert_allclose(errors[1:] / errors[:-1], 0.5, atol=0.1)
 
@@ -275,7 +275,7 @@ def test_sizes_and_scales_that_are_refused():
         figure1(largest_sizes=[19])
     with pytest.raises(TypeError, match="scales has to be a whole number"):
         figure1(scales=[0.5])
-    with pytest.raises(ValueError, match="have to hold a value each"):
+    with pytest.raises(ValueError, match="have to hold at least one value each"):
         figure1(scales=[])
 
 

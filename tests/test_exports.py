@@ -146,7 +146,7 @@ def test_json_is_what_the_documentation_says():
 
 
 def broken(**changes):
-    """JSON of the small tree, but for this."""
+    """JSON of the small tree, with these changes."""
     content = {
         "format": "fastrbhc.dendrogram",
         "version": 1,

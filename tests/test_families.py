@@ -1,32 +1,24 @@
-"""Families: the dissimilarity against its definition in 60 digits, and what each one states."""
+"""Families: the dissimilarity against its definition in 60 digits, and declared properties."""
 
 from __future__ import annotations
 
 import itertools
-import math
-from typing import NamedTuple
 
 import exact
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from strategies import ALL_FAMILIES, ON_THE_WHOLE_LINE, TRANSLATION_INVARIANT
 
 import fastrbhc
 from fastrbhc import families
-from fastrbhc._engine.geometry.contract import ROUNDING
-from fastrbhc._engine.geometry.separable_columns import divergence, pair_bound, variance_function
-from fastrbhc.families import _interface
 
-SEPARABLE = [name for name in ALL_FAMILIES if families.as_family(name).separable]
 COUNTS = ["poisson", "multinomial"]
 
 every_family = pytest.mark.parametrize("name", ALL_FAMILIES)
 
 
 def draw(name, rng, n, n_features):
-    """Rows that the family takes, over its whole range."""
+    """Rows over the whole domain of the family."""
     shape = (n, n_features)
     if name in ON_THE_WHOLE_LINE:
         return rng.normal(size=shape) * 10.0 ** rng.uniform(-3, 1)
@@ -40,7 +32,7 @@ def draw(name, rng, n, n_features):
 
 
 def nudged(name, X, relative, rng):
-    """The same rows, each value changed by at most that share of itself."""
+    """The same rows, with relative changes of at most that size."""
     moved = X * (1.0 + relative * rng.uniform(-1.0, 1.0, X.shape))
     return np.clip(moved, 0.0, 1.0) if name == "bernoulli" else moved
 
@@ -48,7 +40,7 @@ def nudged(name, X, relative, rng):
 def assert_accurate(computed, X0, X1, family, weights0=None, weights1=None):
     family = families.as_family(family)
     reference, size = exact.dissimilarity(X0, X1, family, weights0, weights1)
-    if abs(reference) < 1e-45 * size:  # the same means: what is left is rounding of 60 digits
+    if abs(reference) < 1e-45 * size:  # the same means: the rest is rounding of 60 digits
         assert computed == 0.0
         return
     allowed = 1e-10 * reference
@@ -120,7 +112,7 @@ def test_groups_of_counts_with_nearly_equal_proportions(weight_by_total):
         X0 = rng.integers(scale // 2, scale, (4, 3)).astype(float)
         moved = rng.integers(1, scale // 4)
         X1 = X0.copy()
-        X1[:2, 0] += [moved, -moved]  # other rows, the same column sums
+        X1[:2, 0] += [moved, -moved]  # different rows with the same column sums
         assert_rows_accurate(X0, X1, family)
         X1[3, 2] += 1.0
         assert_rows_accurate(X0, X1, family)
@@ -198,7 +190,7 @@ def test_shapes_of_any_size():
 
 @pytest.mark.parametrize("spread", [1e2, 1e4, 1e6, 1e8])
 def test_flat_clusters_of_any_spread(spread):
-    """Fewer rows than columns: the determinant is what the smoothing leaves after cancellation."""
+    """Fewer rows than columns: after cancellation, the determinant consists of the smoothing."""
     rng = np.random.default_rng(12)
     for n_features in (2, 3, 7):
         for n0, n1 in [(1, 2), (2, 3), (3, 6)]:
@@ -268,7 +260,7 @@ def test_smoothing_of_each_family(family, n_features, scale, offset):
     assert family.smoothing_map(n_features) == families.Smoothing(scale, offset)
 
 
-# What families state
+# Declared properties
 
 
 @pytest.mark.fast
@@ -418,187 +410,3 @@ def test_the_register_is_a_copy_with_names_and_aliases():
     assert set(known) >= {*ALL_FAMILIES, "ward", "itakura_saito", "cosine"}
     known.clear()
     assert "ward" in families.registered()
-
-
-# A family of one's own
-
-
-class ExponentialLoss(NamedTuple):
-    """φ(x) = exp(rate·x)."""
-
-    rate: float = 1.0
-
-    def divergence(family, value, mean, step):
-        stretched = family.rate * step
-        return math.exp(family.rate * mean) * (math.expm1(stretched) - stretched)
-
-
-@pytest.fixture(scope="module")
-def exponential_loss():
-    yield families.family(
-        "exponential_loss", separable=True, reducible=False, domain=families.Domain()
-    )(ExponentialLoss)
-    del _interface._REGISTER["exponential_loss"]
-
-
-def by_definition(X0, X1, rate):
-    def f(rows):
-        return len(rows) * np.exp(rate * rows.mean(axis=0)).sum()
-
-    return f(X0) + f(X1) - f(np.concatenate([X0, X1]))
-
-
-def greedy_heights(X, rate):
-    """Greedy merging of the nearest pair, by the definition."""
-    groups, heights = [X[i : i + 1] for i in range(len(X))], []
-    while len(groups) > 1:
-        pairs = list(itertools.combinations(range(len(groups)), 2))
-        values = [by_definition(groups[i], groups[j], rate) for i, j in pairs]
-        i, j = pairs[int(np.argmin(values))]
-        heights.append(min(values))
-        groups[i] = np.concatenate([groups[i], groups[j]])
-        del groups[j]
-    return heights
-
-
-def test_one_method_makes_a_family(exponential_loss):
-    X = np.random.default_rng(9).normal(size=(15, 2))
-    family = exponential_loss(rate=2)
-    assert families.as_family("exponential_loss") == exponential_loss(1.0)
-    reference = by_definition(X[:4], X[4:], 2.0)
-    assert fastrbhc.dissimilarity(X[:4], X[4:], family) == pytest.approx(reference, rel=1e-12)
-    tree = fastrbhc.linkage(X, family)
-    in_order_made = tree.heights[np.argsort(tree.steps)]
-    np.testing.assert_allclose(in_order_made, greedy_heights(X, 2.0), rtol=1e-10)
-
-
-class Allocating(NamedTuple):
-    """Squares, in a roundabout way."""
-
-    rate: float = 1.0
-
-    def divergence(family, value, mean, step):
-        steps = np.zeros(2)
-        steps[1] = step
-        return (steps * steps).sum()
-
-
-def test_a_method_may_allocate():
-    name = "allocating"
-    allocating = families.family(name, separable=True, reducible=False, domain=families.Domain())(
-        Allocating
-    )
-    try:
-        X = np.random.default_rng(10).normal(size=(15, 2))
-        half = fastrbhc.linkage(X, families.SphericalGaussian(), algorithm="nn_chain").heights
-        tree = fastrbhc.linkage(X, allocating(), algorithm="nn_chain")
-        np.testing.assert_allclose(tree.heights, 2.0 * half)
-    finally:
-        del _interface._REGISTER[name]
-
-
-class WithoutMethods(NamedTuple):
-    rate: float = 1.0
-
-
-@pytest.mark.fast
-@pytest.mark.parametrize(("separable", "method"), [(True, "divergence"), (False, "geometry")])
-def test_a_declaration_that_misses_its_method(separable, method):
-    declare = families.family(
-        "incomplete", separable=separable, reducible=False, domain=families.Domain()
-    )
-    with pytest.raises(TypeError, match=f"has to define the method '{method}'"):
-        declare(WithoutMethods)
-    assert "incomplete" not in families.registered()
-
-
-class WithoutDomain(NamedTuple):
-    rate: float = 1.0
-
-    def divergence(family, value, mean, step):
-        return step * step
-
-
-@pytest.mark.fast
-def test_a_declaration_that_misses_its_domain():
-    declare = families.family("incomplete", separable=True, reducible=False)
-    with pytest.raises(TypeError, match="WithoutDomain has to state its domain"):
-        declare(WithoutDomain)
-    assert "incomplete" not in families.registered()
-
-
-# Lower bounds
-
-
-VALUES = {
-    "spherical_gaussian": st.floats(-1e100, 1e100),
-    "poisson": st.floats(0.0, 1e100),
-    "multinomial": st.floats(0.0, 1.0),
-    "bernoulli": st.floats(0.0, 1.0),
-    "exponential": st.floats(1e-100, 1e100),
-}
-
-
-def value_of_a_pair(family, value0, value1, step, share):
-    mean = share * value0 + (1.0 - share) * value1
-    there = divergence(family, value0, mean, -(1.0 - share) * step)
-    back = divergence(family, value1, mean, share * step)
-    assert min(there, back) >= 0.0
-    return share * there + (1.0 - share) * back
-
-
-SHARES = st.floats(1e-9, 1.0 - 1e-9)
-
-
-@pytest.mark.fast
-@pytest.mark.parametrize("name", SEPARABLE)
-@settings(max_examples=300)
-@given(data=st.data())
-def test_the_bound_of_a_pair_never_exceeds_its_value(name, data):
-    family = families.as_family(name)
-    value0, value1 = (np.float64(data.draw(VALUES[name])) for _ in range(2))
-    share = data.draw(SHARES)
-    step = value1 - value0
-    with np.errstate(over="ignore"):  # then the bound is 0
-        bound = pair_bound(family, value0, value1, step, share, 1.0 - share)
-    assert 0.0 <= bound * ROUNDING <= value_of_a_pair(family, value0, value1, step, share)
-
-
-@pytest.mark.fast
-@pytest.mark.parametrize("name", SEPARABLE)
-@settings(max_examples=300)
-@given(data=st.data())
-def test_the_bound_of_nearly_equal_values_never_exceeds_theirs(name, data):
-    """The step is known to more digits than the values."""
-    family = families.as_family(name)
-    value0, share = np.float64(data.draw(VALUES[name])), data.draw(SHARES)
-    step = value0 * 10.0 ** data.draw(st.floats(-30.0, -3.0)) * data.draw(st.sampled_from([-1, 1]))
-    value1 = min(value0 + step, 1.0) if name == "bernoulli" else value0 + step
-    with np.errstate(over="ignore"):
-        bound = pair_bound(family, value0, value1, step, share, 1.0 - share)
-    assert 0.0 <= bound * ROUNDING <= value_of_a_pair(family, value0, value1, step, share)
-
-
-@pytest.mark.fast
-@pytest.mark.parametrize("name", ["poisson", "bernoulli", "exponential"])
-def test_bounds_of_pairs_are_near_where_values_are_alike(name):
-    family = families.as_family(name)
-    for ratio in np.array([0.5, 0.8, 1.25, 2.0]):
-        for share in (0.1, 0.5, 0.9):
-            value = value_of_a_pair(family, 0.4, 0.4 * ratio, 0.4 * (ratio - 1.0), share)
-            bound = pair_bound(family, 0.4, 0.4 * ratio, 0.4 * (ratio - 1.0), share, 1.0 - share)
-            assert bound == pytest.approx(value, rel=0.06)
-
-
-@pytest.mark.fast
-@pytest.mark.parametrize("name", ["poisson", "multinomial", "bernoulli", "exponential"])
-def test_the_variance_is_one_over_the_second_derivative(name):
-    """Never smaller, in single precision either."""
-    family = families.as_family(name)
-    for mean in np.array([1e-6, 1e-3, 0.1, 0.5, 0.9, 0.999]):
-        step = 1e-6 * min(mean, 1.0 - mean)
-        curvature = 2.0 * divergence(family, mean + step, mean, step) / step**2
-        largest = 1.0 + 1e-5 + 2.0**-19 * curvature * (name == "bernoulli")
-        assert 1.0 - 1e-5 <= variance_function(family, mean) * curvature <= largest
-        assert variance_function(family, np.float32(mean)).dtype == np.float32
-        assert variance_function(family, np.float32(mean)) * curvature >= 1.0 - 1e-5

@@ -1,4 +1,4 @@
-"""Full covariance: bounds from leading columns, candidates, and turning into principal axes."""
+"""Full covariance: bounds from leading columns, candidates, and rotation to principal axes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_candidates_hold_all_that_is_within_the_cutoff(kind):
 
 
 def test_leading_columns_tell_apart_what_the_means_do_not():
-    """Two shapes about one mean: the distance is 0, the bound is not."""
+    """Two covariances about one mean: the distance is 0, but the bound is not."""
     rng = np.random.default_rng(2)
     X = np.concatenate([rng.normal(size=(30, 9)), 0.01 * rng.normal(size=(30, 9))])
     X[:30] -= X[:30].mean(axis=0)
@@ -145,7 +145,7 @@ def test_turned_trees_are_accurate():
     weights = rng.choice([1.0, 7.0, 1e3, 1e6], 7)
     for X in (1e8 + rng.normal(size=(7, 9)), rows("uneven", rng, 7, 9)):
         assert_tree_accurate(X, weights, "gaussian")
-    for spread in (1e2, 1e5, 1e8):  # flat: what is left of determinants is the smoothing
+    for spread in (1e2, 1e5, 1e8):  # flat: determinants consist of the smoothing
         assert_tree_accurate(spread * rng.normal(size=(6, 9)), np.ones(6), "gaussian")
 
 

@@ -1,4 +1,4 @@
-"""Geometries: bounds below values, the promise about cutoffs, statistics of unions."""
+"""Geometries: bounds below values, values above the cutoff, statistics of unions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ every_family = pytest.mark.parametrize("name", ALL_FAMILIES)
 
 @kernel
 def values_and_bounds(geometry, clusters, scratch, values, bounds):
-    """Both for the first slots and all others."""
+    """Values and bounds from the first slots to all slots."""
     n = clusters.weights.size
     for i in range(values.shape[0]):
         for start in range(0, n, BLOCK):
@@ -70,7 +70,7 @@ def draw(name, rng, n, n_features, scale=1.0):
 
 
 def points(family, X, weights=None):
-    """A geometry, one cluster a row, and scratch memory."""
+    """A geometry, one cluster per row, and scratch memory."""
     family = families.as_family(family)
     geometry = family.geometry(X.shape[1])
     rows = weighted(family.observe(X), weights)
@@ -79,7 +79,7 @@ def points(family, X, weights=None):
 
 
 def with_merges(family, X, rng, n_merges):
-    """Points, some of them merged at random; also returns which rows each slot holds."""
+    """Points, some of them merged at random; also returns the rows of each slot."""
     geometry, clusters, scratch = points(family, X)
     members = {slot: [slot] for slot in range(len(X))}
     for _ in range(n_merges):
@@ -102,7 +102,7 @@ def assert_bounds_below_values(geometry, clusters, scratch):
     pairs = np.outer(alive, alive) & ~np.eye(alive.size, dtype=bool)
     assert np.isfinite(values[pairs]).all()
     assert (bounds[pairs] <= values[pairs]).all()
-    assert np.isnan(bounds[:, ~alive]).all()  # free slots are never taken for near ones
+    assert np.isnan(bounds[:, ~alive]).all()  # free slots are never near
     np.testing.assert_array_equal(values[alive][:, alive], values[alive][:, alive].T)
 
 
@@ -123,7 +123,7 @@ def test_bounds_never_exceed_values(name, scale):
 
 @every_family
 def test_bounds_are_of_use(name):
-    """A bound of zero would be valid: for points of one size these come near the value."""
+    """A bound of 0 would be valid; for points of equal weight, bounds are close to the values."""
     X = draw(name, np.random.default_rng(1), 60, 3)
     values, bounds = evaluate(*points(name, X))
     apart = values > 1e-3 * values.max()
@@ -141,7 +141,7 @@ def test_bounds_far_from_the_origin(name):
 
 @pytest.mark.parametrize("name", ON_THE_WHOLE_LINE)
 def test_bounds_for_nearby_points_in_a_wide_frame(name):
-    """Means in single precision cannot tell these points apart."""
+    """Means in single precision cannot distinguish these points."""
     rng = np.random.default_rng(3)
     X = 1e-7 * rng.normal(size=(40, 3))
     X[0] = 1e6
@@ -152,7 +152,7 @@ COUNTS = ["poisson", "multinomial", "bernoulli", "exponential"]
 
 
 def extreme_rows(name, rng, n, n_features, low, high):
-    """Values of many sizes, zeros, equal rows, rows that agree to several numbers of digits."""
+    """Values of many sizes, zeros, equal rows, and rows that agree in some of their digits."""
     X = 10.0 ** rng.uniform(low, high, (n, n_features))
     X[1::7] = X[0]
     for row, digits in zip(range(2, n, 7), itertools.cycle([1, 4, 7, 9, 12, 15]), strict=False):
@@ -172,7 +172,7 @@ def extreme_rows(name, rng, n, n_features, low, high):
     ("low", "high"), [(-1, 1), (-5, 9), (-20, -8), (-12, 14), (-60, 60)], ids=str
 )
 def test_bounds_of_extreme_values_and_weights(name, bare, low, high):
-    """Inside the range of single-precision values, across its ends and outside."""
+    """Inside the range of mirrored values, across its ends, and outside."""
     family = type(families.as_family(name))(*([0.0] if bare else []))
     rng = np.random.default_rng(abs(low) + high)
     for n_features in (1, 3, 40):
@@ -209,7 +209,7 @@ def test_candidates_are_all_within_the_cutoff_and_few_others(name, n_features):
             found = np.zeros(len(X), bool)
             which_candidates(geometry, clusters, scratch, i, cutoff, found)
             assert found[values[i] <= cutoff].all()
-            # Up to the rounding of single precision they are those whose bounds say so.
+            # Up to the rounding of single precision, only slots with such bounds are found.
             assert not found[~(bounds[i] <= cutoff * (1.0 + 1e-5))].any()
 
 
@@ -265,7 +265,7 @@ def test_merge_gives_the_statistics_of_the_union(name):
         total = weights[which].sum()
         mean = weights[which] @ rows.means[which] / total
         if families.as_family(name).domain.needs_nonzero_row:
-            mean /= np.linalg.norm(mean)  # directions are kept in the place of means
+            mean /= np.linalg.norm(mean)  # directions are stored in place of means
         assert clusters.weights[slot] == pytest.approx(total, rel=1e-14)
         np.testing.assert_allclose(clusters.means[:, slot], mean, rtol=1e-13, atol=1e-15)
         assert clusters.ranks[slot] == max(which)

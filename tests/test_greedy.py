@@ -56,7 +56,7 @@ def test_equals_the_textbook_at_a_threshold(family):
     threshold = float(np.median(naive.greedy(X, None, family)[1]))
     reference, heights = naive.greedy(X, None, family, threshold)
     computed = linkage(X, family, algorithm="greedy", threshold=threshold * (1.0 + 1e-9))
-    # The reference rounds differently: the merge at the threshold itself is left out of it.
+    # The reference rounds differently: it may not include the merge at the threshold itself.
     np.testing.assert_array_equal(computed.merges[: len(reference)], reference)
     np.testing.assert_allclose(computed.heights[: len(reference)], heights, rtol=1e-9)
     assert len(computed.merges) - len(reference) in (0, 1)
@@ -64,7 +64,7 @@ def test_equals_the_textbook_at_a_threshold(family):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_equals_the_matrix_algorithm_on_more_rows(family):
-    """Rows enough for several blocks of bounds, and for closing the gaps many times."""
+    """Enough rows for several blocks of bounds, and for many rebuilds."""
     X = continuous_rows(family, 600, 3, seed=8)
     reference, heights = naive.greedy_by_matrix(X, family)
     computed = linkage(X, family, algorithm="greedy")
@@ -105,9 +105,9 @@ def test_ties_are_certified(family, data):
 @pytest.mark.fast
 @pytest.mark.parametrize("seed", [9, 25, 26])
 def test_union_that_comes_nearer_than_its_parts(seed):
-    """Where d is not reducible, clusters have to be told of a new neighbour.
+    """If d is not reducible, a union may become the nearest neighbour of another cluster.
 
-    For these seeds a tree built without telling them misses the nearest pair at least once.
+    For these seeds, a tree built without considering this misses the nearest pair at least once.
     """
     X = np.random.default_rng(seed).normal(size=(25, 2))
     certify_greedy(linkage(X, "gaussian", algorithm="greedy"), X, None, "gaussian")
@@ -116,9 +116,9 @@ def test_union_that_comes_nearer_than_its_parts(seed):
 @pytest.mark.parametrize("neighbors", ["brute", "kd_tree"])
 @pytest.mark.parametrize(("n", "seed"), [(200, 17), (200, 23), (600, 5), (600, 24)])
 def test_pairs_of_a_batch_that_do_not_hold_are_taken_back(n, seed, neighbors):
-    """A union comes in between the pairs that were merged along with it.
+    """The pair of a union and another cluster comes before a later pair of the same batch.
 
-    With 200 rows it comes near to a part of one of those pairs, with 600 to another cluster.
+    With 200 rows the other cluster is part of one of these pairs; with 600 rows it is not.
     """
     X = np.random.default_rng(seed).normal(size=(n, 2))
     reference, heights = naive.greedy_by_matrix(X, "gaussian")
@@ -127,7 +127,7 @@ def test_pairs_of_a_batch_that_do_not_hold_are_taken_back(n, seed, neighbors):
     np.testing.assert_allclose(computed.heights, heights, rtol=1e-6, atol=1e-10)
 
 
-# The certificate itself: it accepts the textbook's tree and refuses all of these.
+# The certificate itself: it accepts the textbook's tree and rejects all of these.
 
 
 def textbook_tree(family="gaussian", threshold=np.inf):
@@ -191,7 +191,7 @@ def test_fewer_pairs_are_tried_where_they_do_not_hold():
     assert settled(16, 16) == largest
     assert settled(16, 3) == 3
     assert [settled(3, 3) for _ in range(8)] == [3] * 7 + [6]
-    assert settled(4, 4) == 6  # a stale link ended the batch: that says nothing
+    assert settled(4, 4) == 6  # ended by a stale link: no reason to grow
     assert batch.n_held == 0
     assert settled(6, 1) == 1
     for _ in range(200):

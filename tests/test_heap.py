@@ -28,7 +28,7 @@ def pair_key(links, ranks, slot):
 
 
 def drain(heap, links, ranks):
-    """Take out the first slot until none is left."""
+    """Remove the first slot until the heap is empty."""
     keys = []
     while heap.size:
         first = heap.slots[0]

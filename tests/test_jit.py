@@ -1,4 +1,4 @@
-"""Kernels on disk: found again, never stale, never fatal; and healthy after Ctrl-C."""
+"""Kernels on disk: found again, never stale, never fatal, and intact after Ctrl-C."""
 
 import os
 import shutil
@@ -75,6 +75,17 @@ def test_change_in_another_file_is_noticed(tmp_path):
     assert after == 2.0 * before
     # No file serves both states: another process may be reading it.
     assert all(path.read_bytes() == content for path, content in kept.items())
+
+
+def test_constants_of_a_module_that_imports_nothing_are_noticed(tmp_path, monkeypatch):
+    source = tmp_path / "_engine" / "agglomeration" / "driver.py"
+    source.parent.mkdir(parents=True)
+    monkeypatch.setattr(_jit, "_PACKAGE", tmp_path)
+    digests = set()
+    for text in ("FINISHED = 0", "FINISHED = 1"):
+        source.write_text(text)
+        digests.add(_jit._fingerprint.__wrapped__())
+    assert len(digests) == 2
 
 
 def flip_a_bit(file):
@@ -291,7 +302,7 @@ def test_interrupt_stops_long_work_and_leaves_python_healthy(tmp_path, algorithm
     try:
         assert process.stdout.readline() == "started\n"
         with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(timeout=2)  # well inside the work
+            process.wait(timeout=2)  # in the middle of the work
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=60)
     finally:

@@ -1,4 +1,4 @@
-"""The kd-tree: the same tree as by scanning, to the bit, and boxes that hold what they say."""
+"""The kd-tree: the same tree as by scanning, to the bit, and boxes that contain their clusters."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_any_threshold(family, algorithm, data, quantile):
 
 
 def in_domain(unit, family, width=10.0):
-    """Numbers between 0 and 1 as values of the domain, up to the width where it has no end."""
+    """Numbers between 0 and 1 as values of the domain; if it is unbounded, up to the width."""
     domain = as_family(family).domain
     if np.isfinite(domain.upper):
         return domain.lower + (domain.upper - domain.lower) * unit
@@ -98,7 +98,7 @@ def far_outlier(family, n, rng):
 
 
 def grid(family, n, rng):
-    """Whole numbers, or multiples of 1/32: distances, and d itself, tie by the hundred."""
+    """Integers, or multiples of 1/32: hundreds of distances, and of d itself, are tied."""
     side = int(np.sqrt(n))
     counts = np.argwhere(np.ones((side, side)))[1:] + 0.0
     bounded = np.isfinite(as_family(family).domain.upper)
@@ -110,7 +110,7 @@ def nested_scales(family, n, rng):
 
 
 def geometric_spacing(family, n, rng):
-    """One column, each gap a little wider than all before; about one pair is near at a time."""
+    """One column, with each gap slightly wider than the last: about one pair is near at a time."""
     unit = 10.0 ** np.linspace(-12.0, 0.0, n)
     return Data(in_domain(np.column_stack([unit, np.full(n, 0.5)]), family, 1e6))
 
@@ -126,12 +126,12 @@ def one_huge_weight(family, n, rng):
 
 
 def far_from_the_origin(family, n, rng):
-    """At 1e8 units of the data; most of the digits are the same in all rows."""
+    """Shifted by 1e8: most digits are the same in all rows."""
     return Data(in_domain(0.5 + 1e-8 * rng.uniform(-1.0, 1.0, (n, 3)), family, 2e8))
 
 
 def the_last_digits(family, n, rng):
-    """Few units in the last place apart, so that the means of unions are not in floats."""
+    """Few units in the last place apart, so that the means of unions are not floats."""
     units = rng.integers(0, 2 * int(np.sqrt(n)), (n, 2))
     return Data(in_domain(0.75 + units * 2.0**-53, family, 2.0**26))
 
@@ -172,7 +172,7 @@ def test_adversarial_data(family, algorithm, kind):
     [("ward", "levels", 2), ("ward", "levels", 3), ("poisson", "greedy", 3)],
 )
 def test_kernels_that_know_the_number_of_columns(family, algorithm, n_features):
-    """From 5,000 points on; counts of the second data set tie."""
+    """At least 5,000 points; the second data set has tied counts."""
     rng = np.random.default_rng(2)
     X = rng.gamma(2.0, 3.0, size=(5_500, n_features))
     assert_same_with_either_backend(Data(X), family, algorithm=algorithm)
@@ -263,7 +263,7 @@ def merge_at_random(geometry, clusters, n_merges, seed):
 
 
 def assert_boxes_hold(index, geometry, clusters):
-    """Every box holds its clusters, closely, and its bound is below d to each of them."""
+    """Every box tightly contains its clusters, and its bound is below d to each of them."""
     n_features = clusters.means.shape[0]
     features = clusters.cached[:, index.features]
     values, bounds = values_and_bounds(index, geometry, clusters)
@@ -271,7 +271,7 @@ def assert_boxes_hold(index, geometry, clusters):
     for node in range(1, 2 * index.n_leaves):
         slots = alive_below(index, clusters, node)
         if slots.size == 0:
-            # Never near, not even where anything finite or infinite would be.
+            # Never near, not even with an infinite cutoff.
             assert np.isnan(bounds[queries, node]).all()
             continue
         box = index.boxes[node // LANES, :, node % LANES]
@@ -301,7 +301,7 @@ def test_no_bound_of_a_box_exceeds_d_to_a_cluster_in_it(family, kind):
 
 @every_family
 def test_bounds_of_boxes_are_of_use(family):
-    """A bound of zero would be valid: of points alike in weight most boxes are told apart."""
+    """A bound of 0 would be valid; for points of equal weight most bounds are much better."""
     data = Data(continuous_rows(family, 200, 2, seed=5))
     geometry, clusters, index, _ = indexed(family, data)
     values, bounds = values_and_bounds(index, geometry, clusters)
@@ -316,7 +316,7 @@ def test_bounds_of_boxes_are_of_use(family):
 
 @every_family
 def test_boxes_that_may_hold_something_near_are_never_left_out(family):
-    """Whatever the cutoff: bounds that are not worth their logarithms are left out of some."""
+    """For any cutoff: some bounds are not computed if their logarithms would not pay."""
     data = Data(continuous_rows(family, 90, 3, seed=3))
     geometry, clusters, index, _ = indexed(family, data, n_merges=40)
     alive = np.flatnonzero(~np.isnan(clusters.weights))
@@ -392,7 +392,7 @@ def test_threads_do_not_change_the_order():
 
 
 def assert_arranged(X, n_threads):
-    """Every slot once, every leaf full but the last, and no node astride another; the order."""
+    """Check that every slot occurs once and every split is in order; returns the order."""
     family = families.SphericalGaussian()
     geometry = family.geometry(X.shape[1])
     clusters = statistics.clusters_of_points(geometry, family.observe(X), padded=True)

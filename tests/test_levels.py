@@ -33,7 +33,7 @@ from fastrbhc._engine.agglomeration.driver import (
 every_family = pytest.mark.parametrize("family", REDUCIBLE)
 every_backend = pytest.mark.parametrize("neighbors", ["brute", "kd_tree"])
 
-# The function of the same name hides this module.
+# This module is hidden by the function of the same name.
 levels_module = importlib.import_module("fastrbhc._engine.agglomeration.levels")
 threads_module = importlib.import_module("fastrbhc._engine.threads")
 plan_module = importlib.import_module("fastrbhc._engine.planning.plan")
@@ -80,7 +80,7 @@ def test_equals_greedy_where_no_tie_decides(family, neighbors, data):
 @every_family
 @pytest.mark.parametrize(("n", "n_features"), [(700, 1), (3_000, 2), (1_500, 4), (600, 12)])
 def test_equals_greedy_on_more_rows(family, neighbors, n, n_features):
-    """Rows enough for many levels, and for closing the gaps many times."""
+    """Enough rows for many levels, and for many rebuilds."""
     X = continuous_rows(family, n, n_features, seed=2)
     weights = np.random.default_rng(2).uniform(0.1, 10.0, n)
     for options in ({}, {"sample_weight": weights}):
@@ -178,7 +178,7 @@ def test_forest_is_the_first_part_of_a_larger_tree(family, neighbors):
                 assert_first_part(forest, whole, near)
 
 
-# What must leave no trace
+# Invariance of the result
 
 
 @every_family
@@ -203,7 +203,7 @@ def test_threads_and_backends_leave_no_trace(monkeypatch, family, kind):
 
 @pytest.fixture
 def short_work_on_threads(monkeypatch):
-    """Lets even the smallest job be shared, so that a test of the rounds is quick."""
+    """Share even the smallest jobs, so that tests of the rounds are quick."""
     monkeypatch.setattr(plan_module, "_WORTH_A_THREAD", 0)
     monkeypatch.setattr(plan_module, "_WORTH_A_THREAD_BY_LEVELS", 0)
     monkeypatch.setattr(threads_module, "_WORTH_A_THREAD_SECONDS", 0.0)
@@ -227,7 +227,7 @@ def test_short_and_long_rounds(monkeypatch, short_work_on_threads, family, neigh
         return asked[-1]
 
     monkeypatch.setattr(levels_module, "_advance", note_what_is_asked)
-    monkeypatch.setattr(levels_module, "_LONG_SECONDS", longest)
+    monkeypatch.setattr(levels_module, "LONG_SECONDS", longest)
     for X, reference in zip(data, references, strict=True):
         for n_jobs in (2, 3):
             computed = by_levels(X, family, neighbors=neighbors, n_jobs=n_jobs)
@@ -243,13 +243,13 @@ def test_long_rounds_on_more_rows(monkeypatch, family):
     for X in (continuous_rows(family, 6_000, 2, seed=8), full_grid(family, 60)):
         reference = by_levels(X, family, n_jobs=1)
         for longest in (0.0, 1e-5, 10.0):
-            monkeypatch.setattr(levels_module, "_LONG_SECONDS", longest)
+            monkeypatch.setattr(levels_module, "LONG_SECONDS", longest)
             for neighbors in ("brute", "kd_tree"):
                 computed = by_levels(X, family, neighbors=neighbors, n_jobs=2)
                 assert same_tree(computed, reference)
 
 
-# Refusals
+# Invalid input
 
 
 @pytest.mark.fast

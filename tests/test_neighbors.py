@@ -1,4 +1,4 @@
-"""Backends: who is nearest, against all dissimilarities; and the rule for ties."""
+"""Backends: nearest clusters, against all dissimilarities; and the tie rule."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def merge_into_new_slot(geometry, clusters, i, j, scratch):
 
 
 def clusters_and_index(family, X, neighbors, n_merges):
-    """Clusters some of which are unions, in slots after all others, and an index over them."""
+    """Clusters with some unions, in slots after all others, and an index over them."""
     family, backend = as_family(family), BACKENDS[neighbors]
     geometry = family.geometry(X.shape[1])
     clusters = statistics.clusters_of_points(
@@ -69,7 +69,7 @@ def nearest_of(values, ranks, i, others, cutoff):
 @every_family
 @pytest.mark.parametrize("tied", [False, True], ids=["untied", "tied"])
 def test_neighbours_that_are_looked_up(family, neighbors, tied):
-    """More queries than go through a block together; with hints, good and bad, and without."""
+    """More queries than scan a block together, with good hints, bad hints and none."""
     rng = np.random.default_rng(0)
     n = 24 if PLAIN_PYTHON else GROUP + 60
     X = continuous_rows(family, n, 3, seed=0)

@@ -1,4 +1,4 @@
-"""The nearest-neighbour chain: reciprocal pairs always, the greedy tree where d is reducible."""
+"""The nearest-neighbour chain: always reciprocal pairs; the greedy tree if d is reducible."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_scans_lose_no_pair_at_the_ends_of_double_precision(scale):
     for _ in range(5):
         X, weights = rng.normal(size=(60, 2)) * scale, 10.0 ** rng.uniform(-49, 49, size=60)
         options = {"algorithm": "nn_chain", "sample_weight": weights}
-        with np.errstate(over="ignore"):  # bounds of nothing, as plain Python says aloud
+        with np.errstate(over="ignore"):  # plain Python warns if a bound overflows
             reference = linkage(X, "ward", neighbors="kd_tree", **options)
             assert same_tree(linkage(X, "ward", neighbors="brute", **options), reference)
 
@@ -94,10 +94,10 @@ def test_chain_may_differ_from_greedy_where_not_reducible():
         tree = linkage(X, "gaussian", algorithm="nn_chain")
         certify_nn_chain(tree, X, None, "gaussian")
         differing += set(tree.heights) != set(linkage(X, "gaussian").heights)
-    assert differing > 0  # otherwise these seeds say nothing
+    assert differing > 0  # otherwise these seeds test nothing
 
 
-# The certificate itself: it accepts the textbook's tree and refuses all of these.
+# The certificate itself: it accepts the textbook's tree and rejects all of these.
 
 
 def test_certificate_accepts_the_textbook():

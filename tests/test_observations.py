@@ -1,4 +1,4 @@
-"""Rows that repeat become weighted points, in an order that only the values decide."""
+"""Repeated rows become weighted points, in an order that depends only on the values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def two_hashes(rows):
 
 
 def check_collapsed(rows, collapsed):
-    """Each row has gone to a point equal to it, and no two points are equal."""
+    """Each row is assigned to a point equal to it, and no two points are equal."""
     points, point_of_row = collapsed
     np.testing.assert_array_equal(points.means[point_of_row], rows.means)
     assert len(np.unique(points.means, axis=0)) == len(points.means)

@@ -46,7 +46,7 @@ def test_the_function_has_them_all_and_weights():
 def test_the_estimator_has_them_all():
     given = keyword_defaults(fastrbhc.RBHC)
     assert OPTIONS.keys() <= given.keys()
-    # The estimator has to stop somewhere; all else is as in the function.
+    # The estimator has to stop somewhere; everything else is as in the function.
     assert {k: given[k] for k in OPTIONS} == {**OPTIONS, "threshold": "kmeans"}
 
 

@@ -1,15 +1,19 @@
-"""A family that a user declares in a few lines, on either backend."""
+"""User-defined families of a few lines, with both backends."""
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 from trees import same_tree
 
+import fastrbhc
 from fastrbhc import RBHC, dissimilarity, families, linkage, taylor_dissimilarity
 from fastrbhc._engine.clusters.record import difference, merge_means
+from fastrbhc.families import _interface
 
 
 @pytest.fixture
@@ -64,7 +68,7 @@ def test_whatever_numba_compiles_may_be_used():
 
 @pytest.mark.parametrize("n", [20, 300, 3000])
 def test_an_exception_is_heard(n):
-    """Of few rows, of more, and of as many as two threads share."""
+    """Few rows, more rows, and enough rows for two threads."""
 
     @declared
     class Particular(NamedTuple):
@@ -98,7 +102,7 @@ def test_the_same_tree_on_either_backend(own_family):
 
 
 class LeastGeometry(NamedTuple):
-    """Ward's cost, by no more than the two methods that have no default."""
+    """Ward's cost, with only the two methods that have no default."""
 
     factor: float
 
@@ -116,7 +120,7 @@ class LeastGeometry(NamedTuple):
 
 @pytest.fixture
 def least_family():
-    """A family that is not separable, with nothing but what it has to have."""
+    """A family that is not separable, with only what is required."""
 
     @families.family("least", separable=False, reducible=False, domain=families.Domain())
     class Least(NamedTuple):
@@ -146,3 +150,110 @@ def test_two_methods_are_enough_for_groups_and_new_rows(least_family):
     np.testing.assert_array_equal(own.predict(X[40:]), ward.predict(X[40:]))
     with pytest.raises(TypeError, match="does not define its second derivative"):
         taylor_dissimilarity(X[:9], X[9:], least_family)
+
+
+# Declarations
+
+
+class ExponentialLoss(NamedTuple):
+    """φ(x) = exp(rate·x)."""
+
+    rate: float = 1.0
+
+    def divergence(family, value, mean, step):
+        stretched = family.rate * step
+        return math.exp(family.rate * mean) * (math.expm1(stretched) - stretched)
+
+
+@pytest.fixture(scope="module")
+def exponential_loss():
+    yield families.family(
+        "exponential_loss", separable=True, reducible=False, domain=families.Domain()
+    )(ExponentialLoss)
+    del _interface._REGISTER["exponential_loss"]
+
+
+def by_definition(X0, X1, rate):
+    def f(rows):
+        return len(rows) * np.exp(rate * rows.mean(axis=0)).sum()
+
+    return f(X0) + f(X1) - f(np.concatenate([X0, X1]))
+
+
+def greedy_heights(X, rate):
+    """Greedy merging of the nearest pair, by the definition."""
+    groups, heights = [X[i : i + 1] for i in range(len(X))], []
+    while len(groups) > 1:
+        pairs = list(itertools.combinations(range(len(groups)), 2))
+        values = [by_definition(groups[i], groups[j], rate) for i, j in pairs]
+        i, j = pairs[int(np.argmin(values))]
+        heights.append(min(values))
+        groups[i] = np.concatenate([groups[i], groups[j]])
+        del groups[j]
+    return heights
+
+
+def test_one_method_makes_a_family(exponential_loss):
+    X = np.random.default_rng(9).normal(size=(15, 2))
+    family = exponential_loss(rate=2)
+    assert families.as_family("exponential_loss") == exponential_loss(1.0)
+    reference = by_definition(X[:4], X[4:], 2.0)
+    assert fastrbhc.dissimilarity(X[:4], X[4:], family) == pytest.approx(reference, rel=1e-12)
+    tree = fastrbhc.linkage(X, family)
+    in_order_made = tree.heights[np.argsort(tree.steps)]
+    np.testing.assert_allclose(in_order_made, greedy_heights(X, 2.0), rtol=1e-10)
+
+
+class Allocating(NamedTuple):
+    """Squares, in a roundabout way."""
+
+    rate: float = 1.0
+
+    def divergence(family, value, mean, step):
+        steps = np.zeros(2)
+        steps[1] = step
+        return (steps * steps).sum()
+
+
+def test_a_method_may_allocate():
+    name = "allocating"
+    allocating = families.family(name, separable=True, reducible=False, domain=families.Domain())(
+        Allocating
+    )
+    try:
+        X = np.random.default_rng(10).normal(size=(15, 2))
+        half = fastrbhc.linkage(X, families.SphericalGaussian(), algorithm="nn_chain").heights
+        tree = fastrbhc.linkage(X, allocating(), algorithm="nn_chain")
+        np.testing.assert_allclose(tree.heights, 2.0 * half)
+    finally:
+        del _interface._REGISTER[name]
+
+
+class WithoutMethods(NamedTuple):
+    rate: float = 1.0
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize(("separable", "method"), [(True, "divergence"), (False, "geometry")])
+def test_a_declaration_that_misses_its_method(separable, method):
+    declare = families.family(
+        "incomplete", separable=separable, reducible=False, domain=families.Domain()
+    )
+    with pytest.raises(TypeError, match=f"has to define the method '{method}'"):
+        declare(WithoutMethods)
+    assert "incomplete" not in families.registered()
+
+
+class WithoutDomain(NamedTuple):
+    rate: float = 1.0
+
+    def divergence(family, value, mean, step):
+        return step * step
+
+
+@pytest.mark.fast
+def test_a_declaration_that_misses_its_domain():
+    declare = families.family("incomplete", separable=True, reducible=False)
+    with pytest.raises(TypeError, match="WithoutDomain has to state its domain"):
+        declare(WithoutDomain)
+    assert "incomplete" not in families.registered()

@@ -1,4 +1,4 @@
-"""The way that is chosen for a job, and what is foretold of it."""
+"""The choice of algorithm and backend, and the estimated time."""
 
 from __future__ import annotations
 
@@ -53,12 +53,14 @@ def test_the_backend_follows_from_the_shape(family):
 
 @pytest.mark.fast
 @every_family
-def test_what_is_asked_for_is_kept(family):
-    for n, n_features in itertools.product((2, 500, 10**6), (1, 100)):
-        for algorithm in ("greedy", "nn_chain", "levels"):
-            assert chosen(family, n, n_features, algorithm=algorithm).algorithm == algorithm
-        for neighbors in ("brute", "kd_tree"):
-            assert chosen(family, n, n_features, neighbors=neighbors).neighbors == neighbors
+def test_few_points_take_another_way_where_one_is_asked_for(family):
+    assert chosen(family, MOST_POINTS).algorithm == "direct"
+    for algorithm in ("greedy", "nn_chain"):
+        assert chosen(family, MOST_POINTS, algorithm=algorithm).algorithm == algorithm
+    for neighbors in ("brute", "kd_tree"):
+        asked = chosen(family, MOST_POINTS, neighbors=neighbors)
+        assert asked.neighbors == neighbors
+        assert asked.algorithm == ("levels" if family in REDUCIBLE else "greedy")
 
 
 @pytest.mark.fast
@@ -76,7 +78,7 @@ def test_small_jobs_get_one_thread():
 
 @pytest.fixture
 def received(monkeypatch):
-    """What the algorithm was given; the work ends there."""
+    """The arguments of the algorithm, which does no work."""
     monkeypatch.setattr(plan_module, "_WORTH_A_THREAD_BY_LEVELS", 0)
     received = []
 
@@ -112,11 +114,11 @@ def test_the_number_of_distinct_rows_counts(received):
     assert received(np.tile(X, (40, 1)), n_jobs=2) == ((), 1)
 
 
-# What is foretold
+# Estimates
 
 
 class Clock:
-    """Stands for the module time, and builds no trees: they take as long as it is told."""
+    """Replaces the module time, and builds no trees: each takes the given time."""
 
     def __init__(self, seconds_of_tree):
         self.now, self.sizes = 0.0, []
@@ -128,13 +130,13 @@ class Clock:
     def agglomerate(self, chosen, geometry, points, threshold, report):
         self.sizes.append(len(points.means))
         assert threshold == np.inf
-        # The first tree of all is compiled.
+        # The first tree includes compilation.
         self.now += self.seconds_of_tree(self.sizes[-1]) if len(self.sizes) > 1 else 1e6
 
 
 @pytest.fixture
 def foretell(monkeypatch):
-    """Messages about a job of n rows in two columns, and the sizes of the trees tried."""
+    """Warnings for n rows of two columns, and the sizes of the trees timed."""
 
     def foretell(n, seconds_of_tree, neighbors="kd_tree"):
         clock, way = Clock(seconds_of_tree), Plan("greedy", neighbors, 1, ())
@@ -155,7 +157,7 @@ def test_an_estimate_by_squares(foretell):
     [message], sizes = foretell(100_000, lambda n: 1.001e-7 * n**2)
     assert "linkage of 100,000 distinct rows with 2 columns" in message
     assert "about 17 minutes" in message  # 1,000 seconds
-    assert sizes == [20, 500, 2000, 2000]  # a long one is tried again, it may have been compiled
+    assert sizes == [20, 500, 2000, 2000]  # a long one is timed again: it may include compilation
 
 
 @pytest.mark.fast
@@ -167,7 +169,7 @@ def test_an_estimate_of_linear_growth(foretell):
 
 @pytest.mark.fast
 def test_a_growth_out_of_bounds_is_not_believed(foretell):
-    """Neither less than linear, nor more than by squares."""
+    """At least linear and at most quadratic."""
     [message], _ = foretell(100_000, lambda n: 16.0)
     assert "about 13 minutes" in message  # 16 · 50 seconds
     [message], _ = foretell(100_000, lambda n: 1e-9 * n**3)
@@ -176,7 +178,7 @@ def test_a_growth_out_of_bounds_is_not_believed(foretell):
 
 @pytest.mark.fast
 def test_scans_grow_by_squares(foretell):
-    """Whatever small trees say, which are over before all threads have begun."""
+    """Whatever the times of small trees, which end before all threads have started."""
     [message], _ = foretell(100_000, lambda n: 1e-3 * n, neighbors="brute")
     assert "about 83 minutes" in message  # 2 · 50² seconds
 

@@ -1,4 +1,4 @@
-"""Kernels compiled ahead of time: first calls then compile nothing. Those that do, say so."""
+"""Kernels compiled ahead of time: first calls compile nothing, or report that they compile."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ONE_JOB = Job("family", "spherical_gaussian", None, False, ("auto",), False)
 
 
 def python(code, cache):
-    """Run code in a process of its own, with a cache of its own."""
+    """Run code in its own process, with its own cache."""
     done = subprocess.run(
         [sys.executable, "-P", "-c", textwrap.dedent(code)],
         env={**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT)},
@@ -42,7 +42,7 @@ def python(code, cache):
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory):
-    """What `precompile` leaves, with columns for one family."""
+    """The cache after `precompile`, with numbers of columns for one family."""
     path = tmp_path_factory.mktemp("cache")
     code = """
         import fastrbhc

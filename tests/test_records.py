@@ -1,4 +1,4 @@
-"""Records: what kernels and Python see of the same fields."""
+"""Records: kernels and Python see the same fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports of audits: what they say, and whether a tree is the greedy one."""
+"""Reports on reducibility: their contents, and whether a tree is the greedy one."""
 
 from __future__ import annotations
 
@@ -159,11 +159,11 @@ def test_chains_are_certified_by_the_greedy_tree():
         assert chain.audit.departure == (missing[0] if missing else None)
         assert str(chain.audit).count("has no cluster like that") == bool(missing)
         outcomes.add(chain.audit.certified)
-    assert outcomes == {True, False}  # otherwise these seeds say nothing
+    assert outcomes == {True, False}  # otherwise these seeds test nothing
 
 
 def test_chains_that_stop_early_are_not_certified():
-    """A cluster that is finished may still be joined by the greedy algorithm."""
+    """The greedy algorithm may still merge a cluster that the chain has finished."""
     for seed in range(200):
         X = np.random.default_rng(seed).normal(size=(14, 2))
         heights = linkage(X, "gaussian").heights
@@ -182,7 +182,7 @@ def test_departures_of_equal_and_of_different_trees(tree):
     assert first_departure(tree, other) == rows[0]
 
 
-# Faces
+# The estimator, and invalid input
 
 
 def test_the_estimator_audits_too():

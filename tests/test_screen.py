@@ -1,4 +1,4 @@
-"""The screen in single precision: no near pair is lost, and few far ones are let through."""
+"""The screen in single precision: no near pair is lost, and few distant pairs pass."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_no_near_pair_is_lost(rows, weights):
 
 
 def test_a_pair_just_beyond_the_cutoff_in_single_precision():
-    """The smallest steps that doubles can tell: many cutoffs, each the exact value of a pair."""
+    """The smallest steps between doubles: many cutoffs, each the exact value of a pair."""
     rng = np.random.default_rng(1)
     X = 1.0 + 1e-9 * np.arange(200.0)[:, np.newaxis] * rng.normal(size=12)
     X[0] = 1.5
@@ -152,7 +152,7 @@ def test_cutoffs_of_zero_and_infinity():
 
 @pytest.mark.parametrize("n_features", [10, 50])
 def test_few_far_pairs_pass(n_features):
-    """A screen that lets everything through would be valid."""
+    """A screen that passes everything would be valid."""
     rng = np.random.default_rng(3)
     n = 2 * BLOCK + 5
     geometry, clusters, scratch = clusters_of(rng.normal(size=(n, n_features)))

@@ -44,7 +44,7 @@ def test_like_a_stable_argsort(kind):
 
 @pytest.mark.fast
 def test_long_runs_are_sorted_by_all_digits(monkeypatch):
-    """Sorting by insertion would take a million steps for each of these."""
+    """Insertion sort would take a million steps for each of these."""
     lowest = []
     by_digits = _sorting._by_digits
 

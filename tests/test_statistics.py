@@ -49,7 +49,7 @@ def test_points():
     np.testing.assert_array_equal(clusters.weights, weights)
     np.testing.assert_array_equal(clusters.ranks, np.arange(5))
     assert not clusters.scatter.any()
-    # A point: log dets of εI, its largest eigenvalue, the mark for "no extent", log det / d.
+    # A point: log dets of εI, its largest eigenvalue, the mark of a single point, log det / d.
     expected = [np.log(0.5), 2.0 * np.log(0.5), 0.5, 1.0, np.log(0.5)]
     np.testing.assert_allclose(clusters.cached, np.tile(expected, (5, 1)))
 
@@ -83,7 +83,7 @@ def test_groups_against_numpy(name):
         which = labels == group
         mean = np.average(rows.means[which], axis=0, weights=weights[which])
         if families.as_family(name).domain.needs_nonzero_row:
-            mean /= np.linalg.norm(mean)  # directions are kept in the place of means
+            mean /= np.linalg.norm(mean)  # directions are stored in place of means
         assert clusters.weights[group] == pytest.approx(weights[which].sum(), rel=1e-14)
         np.testing.assert_allclose(clusters.means[:, group], mean, rtol=1e-13)
         if name == "gaussian":

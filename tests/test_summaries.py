@@ -16,7 +16,7 @@ def rows(seed=0, n=40):
 
 
 def merging_cost(X, family):
-    """What joining rows one after another costs: the sum of d does not depend on the order."""
+    """The cost of joining rows one by one: the sum of d does not depend on the order."""
     return sum(dissimilarity(X[:i], X[i : i + 1], family) for i in range(1, len(X)))
 
 

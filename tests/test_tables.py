@@ -1,4 +1,4 @@
-"""Tables as people write them, and the mistakes in them."""
+"""Tables as people write them, with and without mistakes."""
 
 from __future__ import annotations
 

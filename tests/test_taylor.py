@@ -69,7 +69,7 @@ def taylor_by_definition(X0, X1, family, mean=None):
 
 
 def statistic(rows, family):
-    """Weight and mean statistic; for shapes the mean, then the second moments."""
+    """Weight and mean statistic; for covariances the mean, then the second moments."""
     rows = [[exact.exactly(float(value)) for value in row] for row in rows]
     weights = [exact.exactly(1)] * len(rows)
     if family.name == "multinomial":
@@ -246,7 +246,7 @@ def test_it_comes_close_to_d_as_large_clusters_become_alike(name):
     """The error is of third order: a tenth of the way apart, a tenth of the relative error."""
     X = continuous_rows(name, 4_000, 3, 30)
     errors = []
-    for share in (0.4, 0.04, 0.004):  # of the rows of one half that are replaced by others
+    for share in (0.4, 0.04, 0.004):  # the share of rows in one half that are replaced
         replaced = X[:2_000].copy()
         replaced[: int(share * 2_000)] = X[2_000 : 2_000 + int(share * 2_000)]
         d = fastrbhc.dissimilarity(X[:2_000], replaced, name)
@@ -255,7 +255,7 @@ def test_it_comes_close_to_d_as_large_clusters_become_alike(name):
     assert name == "spherical_gaussian" or errors[-1] < errors[0]
 
 
-# Families that state nothing but a divergence
+# Families that define only a divergence
 
 
 @pytest.mark.fast
@@ -297,7 +297,7 @@ def test_a_second_derivative_of_zero():
     assert second_derivative_by_steps(Quartic(), 0.0) == pytest.approx(0.0, abs=1e-12)
 
 
-# What is refused
+# Invalid input
 
 
 @pytest.mark.fast

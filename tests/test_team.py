@@ -1,4 +1,4 @@
-"""Jobs that threads share while they wait in kernels: every piece once, whoever takes it."""
+"""Jobs shared by threads that wait in kernels: every piece once, whoever takes it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class OwnCount:
 
 @record
 class Rounds:
-    """Two jobs that know nothing of each other, and who does them."""
+    """Two independent jobs, and a team."""
 
     jobs: tuple[Job, Job]
     count: int
@@ -100,7 +100,7 @@ def test_every_element_once_a_round(n_threads, count, pieces):
     counting, squares, rounds = two_jobs(n_threads, count, pieces)
     scratches = own_counts(n_threads)
     with Threads(scratches) as threads:
-        for _ in range(3):  # the same team, assembled anew
+        for _ in range(3):  # the same team, assembled again
             with threads.helping(rounds.team) as scratch:
                 take_turns(rounds, n_rounds, scratch)
     assert (counting.done == 3 * n_rounds // 2).all()
@@ -133,7 +133,7 @@ def test_an_error_of_the_leader_lets_the_helpers_go():
 @pytest.mark.fast
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
 def test_an_exception_of_a_job_is_heard(n_threads):
-    """Whoever meets it; and the team goes on working."""
+    """Whichever thread it occurs in; and the team still works afterwards."""
     counting, _, rounds = two_jobs(n_threads, 10, 10)
     failing = Job(fail_at_six, counting, OwnCount(0))
     broken = replaced(rounds, jobs=(rounds.jobs[0], failing))
@@ -162,7 +162,7 @@ def test_a_job_does_the_same_for_python_and_for_kernels():
 @pytest.mark.fast
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
 def test_python_threads_share_jobs_too(n_threads):
-    """As they do where a job takes so long that it has to be interruptible."""
+    """As they do for a job so long that it has to be interruptible."""
     counting, _, rounds = two_jobs(n_threads, 1000, 1)
     with Threads(own_counts(n_threads)) as threads:
         threads.run(rounds.jobs[0], 1000, 1.0)

@@ -1,4 +1,4 @@
-"""Threads that share a range: every element once, errors heard, scratch memory not shared."""
+"""Threads that share a range: every element once, errors raised, scratch memory not shared."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fastrbhc._engine.threads import Threads
 pytestmark = pytest.mark.fast
 
 every_count = pytest.mark.parametrize("count", [1, 2, 3, 8])
-LONG = 1.0  # seconds an element is said to take, so that all threads are woken
+LONG = 1.0  # claimed seconds per element, so that all threads are woken
 
 
 @every_count
@@ -50,7 +50,7 @@ def test_long_work_is_cut_so_that_an_interrupt_is_heard():
     pieces = []
     with Threads([None]) as threads:
         threads.run(lambda start, stop, _: pieces.append(stop - start), 100, 0.01)
-    assert pieces[0] == 2  # 0.02 seconds, and not all that a single thread could have taken
+    assert pieces[0] == 2  # 0.02 seconds, and not everything that one thread could have taken
 
 
 def test_short_work_stays_in_the_calling_thread():
@@ -61,7 +61,7 @@ def test_short_work_stays_in_the_calling_thread():
 
 
 def test_long_work_is_done_by_several_threads():
-    """Each of the threads waits until all have come, which they do at once."""
+    """Each thread waits until all have arrived."""
     meeting = threading.Barrier(3)
     with Threads([None] * 3) as threads:
         threads.run(lambda *_: meeting.wait(timeout=60.0), 3, LONG)
@@ -89,7 +89,7 @@ def test_scratch_memory_is_not_shared(count):
 
 @every_count
 def test_the_last_report_is_of_all(count):
-    """Also where another thread was quicker and did everything."""
+    """Even if another thread was faster and did everything."""
     for _ in range(20):
         reports = []
         with Threads([None] * count) as threads:

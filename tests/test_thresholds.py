@@ -47,7 +47,7 @@ def mean_over_pairs(X, labels, name):
 @every_family
 def test_the_mean_dissimilarity_of_kmeans_clusters(name):
     X = draw(name, np.random.default_rng(0), 60)
-    # k-means sees the distinct points in their own order.
+    # k-means gets the distinct points in the order of their hashes.
     rows = families.as_family(name).observe(X)
     points, point_of_row = collapse(rows)
     model = KMeans(8, random_state=5)
@@ -159,7 +159,7 @@ def n_clusters(tree, threshold):
 
 
 def log_evidence(X, labels, name):
-    """By the definition: a sum over clusters, up to what all partitions share."""
+    """By the definition: a sum over clusters, up to a term that all partitions share."""
     family = families.as_family(name)
     p = family.n_parameters(X.shape[1])
     total = 0.0
@@ -199,7 +199,7 @@ def test_the_gap_that_exceeds_its_median_the_most():
     threshold = fastrbhc.gap_threshold(tree)
     assert n_clusters(tree, threshold) == 4
     assert threshold == pytest.approx(0.5 * (levels[2] + levels[3]))
-    # The third gap is out of sight: 1 and 0 are left, of median 1/2.
+    # The third gap is excluded: 1 and 0 remain, with median 1/2.
     assert n_clusters(tree, fastrbhc.gap_threshold(tree, max_clusters=3)) == 2
 
 
@@ -227,11 +227,11 @@ def test_choices_without_a_guess_recover_well_separated_clusters(name, choice):
         "evidence": lambda: fastrbhc.evidence_threshold(tree, name, X.shape[1]),
     }[choice]()
     assert model.threshold_ == threshold
-    assert model.dendrogram_.n_trees == 1  # the whole tree is there to be cut elsewhere
+    assert model.dendrogram_.n_trees == 1  # the whole tree is kept, to be cut elsewhere
 
 
 def test_evidence_needs_more_rows_than_numbers():
-    """Eleven rows, two columns: 5 numbers a cluster with a covariance, 2 without."""
+    """Eleven rows, two columns: 5 parameters per cluster with a covariance, 2 without."""
     X = np.repeat([[0.0, 0.0], [50.0, 0.0], [0.0, 50.0]], [4, 4, 3], axis=0)
     X += np.random.default_rng(14).normal(scale=0.3, size=X.shape)
     for name, expected in (("gaussian", 2), ("ward", 3)):

@@ -70,6 +70,6 @@ def test_a_chain_may_be_as_deep_as_it_is_long():
     tree = chain(200_000)
     assert tree.members(399_998).size == 200_000
     assert tree.members(200_003).tolist() == [0, 1, 2, 3, 4]
-    # A leaf is on the left of the chain below it, but for the first two.
+    # A leaf is to the left of the chain below it, except for the first two.
     np.testing.assert_array_equal(tree.leaves_order(), np.r_[np.arange(199_999, 1, -1), 0, 1])
     assert tree.cut(n_clusters=3).tolist()[-3:] == [0, 1, 2]

@@ -1,4 +1,4 @@
-"""Bad input is refused before any work, with a word on where it is and what to do."""
+"""Bad input is rejected before any work, with a message that says where it is and what to do."""
 
 from __future__ import annotations
 
@@ -330,7 +330,7 @@ def test_a_long_job_is_announced_and_done(every_job_is_long):
     with pytest.warns(UserWarning, match=message) as caught:
         tree = fastrbhc.linkage(X, "ward")
     assert tree.n_trees == 1
-    assert [warning.filename for warning in caught] == [__file__]  # points at the caller
+    assert [warning.filename for warning in caught] == [__file__]  # refers to the caller's line
 
 
 def test_a_long_fit_is_announced_and_done(every_job_is_long):

@@ -39,7 +39,7 @@ def printed(capsys):
 
 @pytest.fixture
 def compiled(monkeypatch):
-    """The settings of somebody who has set nothing."""
+    """The settings if no variable is set."""
     for name in _versions._VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(numba.config, "DISABLE_JIT", 0)

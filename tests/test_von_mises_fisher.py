@@ -120,7 +120,7 @@ def d(a, b):
 @pytest.mark.fast
 @pytest.mark.parametrize("n_features", [1, 2, 3])
 def test_unions_of_nearest_pairs_do_not_come_nearer(n_features):
-    """Three sums lie in three dimensions at most. Both steps of the proof, and what they say."""
+    """Three sums span at most three dimensions. Both steps of the proof, and their conclusion."""
     rng = np.random.default_rng(n_features)
     for spread in (0.0, 0.3, 3.0):
         a, b, x = (

@@ -25,7 +25,7 @@ def merged_sets(tree, order=None):
 def merged_values(tree, X):
     """The merges above height 0 as (sorted rows below, height), sorted.
 
-    Rows are named by their values, since copies of a row may stand for one another.
+    Rows are identified by their values, because copies of a row are interchangeable.
     """
     rows = [tuple(row) for row in (np.asarray(X, float) + 0.0).tolist()]
     return sorted(
@@ -44,14 +44,14 @@ def same_tree(tree0, tree1):
 
 
 def chain(n):
-    """A tree as deep as can be: every merge adds one leaf."""
+    """A tree of the largest possible depth: every merge adds one leaf."""
     merges = np.column_stack([np.arange(1, n), np.arange(n - 1, 2 * n - 2)])
     merges[0] = [0, 1]
     return Dendrogram(merges, np.arange(1.0, n), np.arange(2.0, n + 1.0), n, steps=np.arange(n - 1))
 
 
 def forest_with_ties():
-    """Two trees and a row of its own, with weights; two merges at the same height."""
+    """Two trees and a single row, with weights; two merges have the same height."""
     return linkage(
         [[0.0], [1.0], [5.0], [6.0], [20.0], [21.5], [60.0]],
         "ward",

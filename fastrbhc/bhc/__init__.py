@@ -2,7 +2,8 @@
 
 `bhc_linkage` builds a tree with a probability for every merge and a bound of the evidence, `BHC` is
 the scikit-learn estimator. The conjugate models are records of their hyperparameters, such as
-``GammaPoisson(shape=2.0, rate=0.1)``, one per file; `_interface` is their contract.
+``GammaPoisson(shape=2.0, rate=0.1)``, one per file; `_interface` is their contract. A new module in
+``models`` is found by itself.
 """
 
 from __future__ import annotations

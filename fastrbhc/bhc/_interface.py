@@ -32,8 +32,9 @@ from the *sufficient statistics* of c, without the rows. They are stored in
 ``for_new_rows(new)``
     The likelihood with room for further rows.
 ``storage(n_columns)``, ``scratch_shapes(n_columns)``
-    Further storage per cluster, and scratch memory per thread, as for a geometry. The first two
-    entries of ``cached`` and the first row of ``scan_features`` belong to `potentials`.
+    Further storage per cluster, and scratch memory per thread, as for a geometry. What it caches
+    begins at ``cached[i, OWN_CACHED]`` and ``scan_features[OWN_FEATURES, i]``: the values before
+    those are of `potentials`, which provides the storage for them.
 
 and inside kernels:
 
@@ -42,8 +43,8 @@ and inside kernels:
 ``summarise(likelihood, clusters, i, scratch)``
     Updates the cached values of slot i, and returns its ℓ.
 ``log_marginal(likelihood, clusters, i, j, floor, scratch)``
-    ℓ of the union of slots i and j: the same bits for (j, i). If it is at most the floor, any
-    value below the floor may be returned, so that distant pairs are abandoned early.
+    ℓ of the union of slots i and j: the same bits for (j, i). If it is below the floor, any value
+    below the floor may be returned, so that distant pairs are abandoned early.
 ``upper_bounds(likelihood, clusters, i, start, stop, scratch)``
     Fills scratch.bounds[:stop−start] with values not below what ``log_marginal`` returns for
     slot i and the slots start…stop−1; NaN for free slots.
@@ -51,7 +52,6 @@ and inside kernels:
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
@@ -59,7 +59,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._engine.jit import contract
+from fastrbhc._register import Register
 from fastrbhc.families import Domain
+
+# What `potentials` caches: log φ(X | T) and ℓ of a cluster, and the former for scans as well.
+LOG_TREE, LOG_MARGINAL = 0, 1
+FEATURE_LOG_TREE = 0
+
+# Where those of a likelihood begin.
+OWN_CACHED, OWN_FEATURES = 2, 1
 
 
 class Model(Protocol):
@@ -100,7 +108,7 @@ def upper_bounds(likelihood, clusters, i, start, stop, scratch):
     """Bounds of ℓ of many unions; see the module's documentation."""
 
 
-_REGISTER: dict[str, type] = {}
+_REGISTER = Register("model", "models")
 ModelClass = TypeVar("ModelClass", bound=type)
 
 
@@ -150,11 +158,7 @@ def model(
             stated["check_rows"] = _no_check
         for key, value in stated.items():
             setattr(cls, key, value)
-        for key in (name, *aliases):
-            taken = _REGISTER.get(key)
-            if taken is not None and taken.__module__ != cls.__module__:
-                raise ValueError(f"the name {key!r} belongs to {taken.__module__}: choose another")
-            _REGISTER[key] = cls
+        _REGISTER.add(cls, name, *aliases)
         return cls
 
     return declare
@@ -204,13 +208,7 @@ def as_model(model: Any, hyperparameters: Any = "data") -> Model:
     GammaPoisson(shape=2, rate=None)
     """
     if isinstance(model, str):
-        known_class = _REGISTER.get(model.lower().replace("-", "_").replace(" ", "_"))
-        if known_class is None:
-            near = difflib.get_close_matches(model.lower(), _REGISTER, n=3, cutoff=0.5)
-            hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-            known = ", ".join(map(repr, sorted(_REGISTER)))
-            raise ValueError(f"unknown model {model!r}: {hint}The models are {known}")
-        model = known_class
+        model = _REGISTER.find(model)
     record: Any = model() if isinstance(model, type) and hasattr(model, "tunable") else model
     if not _is_model(record):
         raise TypeError(f"model has to be a name or a record from fastrbhc.bhc, got {model!r}")

@@ -18,7 +18,7 @@ from fastrbhc._engine.threads import Threads
 from fastrbhc._engine.traversal import renumbered
 from fastrbhc._progress import Progress
 from fastrbhc._validation import check_rows, check_threads
-from fastrbhc.bhc._interface import Model, as_model
+from fastrbhc.bhc._interface import LOG_TREE, Model, as_model
 from fastrbhc.bhc.dendrogram import BayesianDendrogram, bayesian_dendrogram
 from fastrbhc.bhc.evidence import check_search, most_trials, search
 from fastrbhc.bhc.potentials import clusters_of_rows, potentials_of
@@ -98,7 +98,7 @@ def bhc_linkage(
     record = as_model(model, hyperparameters)
     check_search(alpha, hyperparameters)
     n_threads = check_threads(n_jobs)
-    rows = check_rows(X, record)  # type: ignore[arg-type]
+    rows = check_rows(X, record)
     return fit_tree(rows, record, alpha, hyperparameters, n_threads, progress, random_state).tree
 
 
@@ -146,8 +146,8 @@ def build(
         n_columns = likelihood.observe(X[:1]).shape[1]
         count = 1 if n**2 * n_columns < _WORTH_A_THREAD else n_threads
         with Threads([new_scratch(geometry, n_columns) for _ in range(count)]) as threads:
-            clusters = clusters_of_rows(geometry, X, threads.scratches[0])
-            log_leaves = clusters.cached[:n, 0] + model.log_base_measure(X)
+            clusters = clusters_of_rows(geometry, X, padded=True)
+            log_leaves = clusters.cached[:n, LOG_TREE] + model.log_base_measure(X)
             space = Space(geometry, clusters, Brute())
             merges = greedy(space, np.inf, threads, report)
     if merges.heights.size < n - 1:

@@ -13,6 +13,7 @@ from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.traversal import labels_by_appearance
 from fastrbhc._validation import check_count, check_number, check_share
 from fastrbhc.bhc.likelihoods.rising import log_rising
+from fastrbhc.bhc.potentials import log_sum
 from fastrbhc.tree.dendrogram import Dendrogram
 
 
@@ -196,13 +197,6 @@ def bayesian_dendrogram(
         log_gammas=gammas,
         log_evidence=float(trees[-1] - log_normaliser),
     )
-
-
-@kernel
-def log_sum(a, b):
-    """log(eᵃ + eᵇ)."""
-    larger, smaller = max(a, b), min(a, b)
-    return larger + math.log1p(math.exp(smaller - larger))
 
 
 @kernel

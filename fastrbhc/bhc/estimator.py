@@ -8,26 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from fastrbhc._base_estimator import TreeEstimator
 from fastrbhc._engine.clusters.observations import Observations, order_by_value
-from fastrbhc._validation import (
-    check_count,
-    check_kinds,
-    check_share,
-    check_threads,
-    check_values,
-    column_names,
-)
+from fastrbhc._validation import check_count, check_share, check_threads
 from fastrbhc.bhc._interface import Model, as_model
 from fastrbhc.bhc._linkage import fit_tree
 from fastrbhc.bhc.evidence import check_search
 from fastrbhc.bhc.predictive import log_densities, log_densities_of_clusters
-from fastrbhc.plotting.html import FittedHTML
 
 
-class BHC(FittedHTML, ClusterMixin, BaseEstimator):
+class BHC(TreeEstimator):
     """Bayesian hierarchical clustering (Heller & Ghahramani 2005).
 
     Parameters
@@ -130,7 +122,7 @@ class BHC(FittedHTML, ClusterMixin, BaseEstimator):
         BHC
             The fitted estimator.
         """
-        model = as_model(self.model, self.hyperparameters)
+        model = self._distribution()
         check_search(self.alpha, self.hyperparameters)
         check_share(self.probability, "probability")
         n_threads = check_threads(self.n_jobs)
@@ -146,17 +138,14 @@ class BHC(FittedHTML, ClusterMixin, BaseEstimator):
             self.progress,
             self.random_state,
         )
-        self.dendrogram_ = tree
+        self._keep_tree(tree)
         self.alpha_ = math.exp(tree.log_alpha)
         self.log_evidence_ = tree.log_evidence
-        self.children_, self.distances_ = tree.merges, tree.heights
-        self.n_leaves_ = tree.n_leaves
         if self.n_clusters is None:
             labels = tree.cut(probability=self.probability)
         else:
             labels = tree.cut(n_clusters=self.n_clusters)
-        self.labels_ = _by_size(labels, rows)
-        self.n_clusters_ = int(labels.max()) + 1
+        self._keep_labels(labels, *_sizes_and_sums(labels, rows))
         self._rows = rows
         return self
 
@@ -212,6 +201,9 @@ class BHC(FittedHTML, ClusterMixin, BaseEstimator):
             self._rows, self._check(X, self.model_, reset=False), self.model_, self.dendrogram_
         )
 
+    def _distribution(self) -> Model:
+        return as_model(self.model, self.hyperparameters)
+
     def _findings(self) -> list[tuple[str, str]]:
         return [*super()._findings(), ("log evidence", f"≥ {self.log_evidence_:,.6g}")]
 
@@ -223,35 +215,13 @@ class BHC(FittedHTML, ClusterMixin, BaseEstimator):
         joint: NDArray[np.float64] = densities + np.log(sizes)
         return joint
 
-    def _check(self, X: ArrayLike, model: Model, reset: bool) -> NDArray[np.float64]:
-        check_kinds(X)
-        values = validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse="csr" if model.domain.takes_sparse else False,
-            dtype=np.float64,
-            order="C",
-            ensure_all_finite=False,
-            ensure_min_samples=2 if reset else 1,
-        )
-        return check_values(values, model, column_names(X))  # type: ignore[arg-type]
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        domain = as_model(self.model, self.hyperparameters).domain
-        tags.input_tags.positive_only = domain.lower >= 0.0
-        tags.input_tags.sparse = domain.takes_sparse
-        return tags
-
-
-def _by_size(labels: NDArray[np.int64], rows: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The largest cluster is 0; of two of the same size, the one with the smaller column sums."""
-    sizes = np.bincount(labels)
-    order, _ = order_by_value(Observations(rows))  # sums independent of the order of rows
+def _sizes_and_sums(
+    labels: NDArray[np.int64], rows: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Numbers of rows and sums of columns, (columns, clusters), whatever the order of the rows."""
+    sizes = np.bincount(labels).astype(np.float64)
+    order, _ = order_by_value(Observations(rows))
     sums = np.zeros((sizes.size, rows.shape[1]))
     np.add.at(sums, labels[order], rows[order])
-    ranked = np.lexsort((*sums.T[::-1], -sizes))
-    number = np.empty_like(ranked)
-    number[ranked] = np.arange(ranked.size)
-    return number[labels]
+    return sizes, sums.T

@@ -25,7 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from fastrbhc._engine.clusters.record import LEAF_SIZE, SPARE, Clusters, empty_clusters
+from fastrbhc._engine.clusters.build import clusters_of_points
+from fastrbhc._engine.clusters.observations import Observations
+from fastrbhc._engine.clusters.record import LEAF_SIZE, Clusters
 from fastrbhc._engine.geometry.contract import (
     ScratchShapes,
     Storage,
@@ -35,7 +37,17 @@ from fastrbhc._engine.geometry.contract import (
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.records import record
 from fastrbhc._engine.simd import at_most, load
-from fastrbhc.bhc._interface import join, log_marginal, summarise, upper_bounds
+from fastrbhc.bhc._interface import (
+    FEATURE_LOG_TREE,
+    LOG_MARGINAL,
+    LOG_TREE,
+    OWN_CACHED,
+    OWN_FEATURES,
+    join,
+    log_marginal,
+    summarise,
+    upper_bounds,
+)
 
 # Covers the rounding of a bound and of the value it bounds, as a share of their terms.
 _ROUNDING = 1e-13
@@ -43,30 +55,40 @@ _ROUNDING = 1e-13
 
 @record
 class Potentials:
-    """The geometry. Cached values of a slot: log φ(X | T), and ℓ, see `_interface`."""
+    """The geometry. Cached values of a slot: log φ(X | T), ℓ, and those of the likelihood."""
 
     likelihood: Any
     log_alpha: float
     log_gammas: NDArray[np.float64]  # (n + 2,), log Γ of the number of rows
 
     def storage(self, n_columns: int) -> Storage:
-        return self.likelihood.storage(n_columns)
+        own = self.likelihood.storage(n_columns)
+        return own._replace(
+            cached=OWN_CACHED + own.cached, scan_features=OWN_FEATURES + own.scan_features
+        )
 
     def scratch_shapes(self, n_columns: int) -> ScratchShapes:
         return self.likelihood.scratch_shapes(n_columns)
 
+    def with_mirror(self, clusters: Clusters) -> Clusters:
+        # Free slots stay 0: likelihoods look values up in tables, and NaN is not an index.
+        n = clusters.n_slots
+        clusters.mirror.values[:, :n] = clusters.means[:, :n]
+        return clusters
+
     def dissimilarity(geometry, clusters, i, j, cutoff, scratch):
-        apart = clusters.cached[i, 0] + clusters.cached[j, 0]
+        apart = clusters.cached[i, LOG_TREE] + clusters.cached[j, LOG_TREE]
         prior = _log_prior(geometry, clusters.weights[i] + clusters.weights[j])
         floor = apart - prior - cutoff
         return apart - (prior + log_marginal(geometry.likelihood, clusters, i, j, floor, scratch))
 
     def lower_bounds(geometry, clusters, i, start, stop, scratch):
         upper_bounds(geometry.likelihood, clusters, i, start, stop, scratch)
-        bounds, weight, own = scratch.bounds, clusters.weights[i], clusters.scan_features[0, i]
+        log_trees = clusters.scan_features[FEATURE_LOG_TREE]
+        bounds, weight, own = scratch.bounds, clusters.weights[i], log_trees[i]
         for s in range(stop - start):
             if not np.isnan(bounds[s]):
-                together, other = bounds[s], clusters.scan_features[0, start + s]
+                together, other = bounds[s], log_trees[start + s]
                 prior = _log_prior(geometry, weight + clusters.weights[start + s])
                 size = abs(own) + abs(other) + abs(prior) + abs(together)
                 bounds[s] = own + other - (prior + together) - _ROUNDING * size
@@ -79,20 +101,25 @@ class Potentials:
         return at_most(load(scratch.bounds, (0,)), cutoff)
 
     def merge(geometry, clusters, i, j, scratch):
-        apart = clusters.cached[i, 0] + clusters.cached[j, 0]
+        apart = clusters.cached[i, LOG_TREE] + clusters.cached[j, LOG_TREE]
         join(geometry.likelihood, clusters, i, j)
         refresh(geometry, clusters, i, scratch)
-        together = clusters.cached[i, 0]
-        larger, smaller = max(apart, together), min(apart, together)
-        either = larger + math.log1p(math.exp(smaller - larger))
-        clusters.cached[i, 0] = clusters.scan_features[0, i] = either
+        either = log_sum(apart, clusters.cached[i, LOG_TREE])
+        clusters.cached[i, LOG_TREE] = clusters.scan_features[FEATURE_LOG_TREE, i] = either
 
     def refresh(geometry, clusters, i, scratch):
         """Treat slot i as a single row, whose tree has one hypothesis."""
         marginal = summarise(geometry.likelihood, clusters, i, scratch)
         together = _log_prior(geometry, clusters.weights[i]) + marginal
-        clusters.cached[i, 0] = clusters.scan_features[0, i] = together
-        clusters.cached[i, 1] = marginal
+        clusters.cached[i, LOG_TREE] = clusters.scan_features[FEATURE_LOG_TREE, i] = together
+        clusters.cached[i, LOG_MARGINAL] = marginal
+
+
+@kernel
+def log_sum(a, b):
+    """log(eᵃ + eᵇ)."""
+    larger, smaller = max(a, b), min(a, b)
+    return larger + math.log1p(math.exp(smaller - larger))
 
 
 @kernel
@@ -108,42 +135,14 @@ def potentials_of(likelihood: Any, log_alpha: float, n: int) -> Potentials:
 
 
 def clusters_of_rows(
-    geometry: Potentials, X: NDArray[np.float64], scratch: Any, spare: int | None = None
+    geometry: Potentials, X: NDArray[np.float64], padded: bool = False
 ) -> Clusters:
-    """One slot per row, in the order that decides ties, and spare slots.
-
-    By default as many as the greedy algorithm uses, after those that fill the last leaf.
-    """
-    rows = geometry.likelihood.observe(X)
-    n, n_columns = rows.shape
-    leaves = -(-n // LEAF_SIZE) * LEAF_SIZE
-    capacity = leaves + min(SPARE, leaves) if spare is None else n + spare
-    storage = geometry.storage(n_columns)
-    clusters = empty_clusters(
-        capacity,
-        n_columns,
-        scatter=storage.scatter,
-        cached=storage.cached,
-        scan_features=storage.scan_features,
-        mirrored=storage.mirrored,
-    )
-    clusters.n_slots = n
-    clusters.weights[:n], clusters.weights[n:] = 1.0, np.nan
-    clusters.means[:, :n], clusters.means[:, n:] = rows.T, np.nan
-    mirrored = clusters.mirror.values
-    mirrored[:, :n] = rows.T[: mirrored.shape[0]]
-    _refresh_all(geometry, clusters, n, scratch)
-    return clusters
+    """One slot per row, in the order that decides ties; if padded, with free slots for merging."""
+    return clusters_of_points(geometry, Observations(geometry.likelihood.observe(X)), padded)
 
 
 @kernel
 def absorb(geometry, clusters, i, j, scratch):
     """Put the union of slots i and j into slot i, without regard to their trees; cache its ℓ."""
     join(geometry.likelihood, clusters, i, j)
-    clusters.cached[i, 1] = summarise(geometry.likelihood, clusters, i, scratch)
-
-
-@kernel
-def _refresh_all(geometry, clusters, count, scratch):
-    for i in range(count):
-        refresh(geometry, clusters, i, scratch)
+    clusters.cached[i, LOG_MARGINAL] = summarise(geometry.likelihood, clusters, i, scratch)

@@ -27,9 +27,15 @@ from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.scratch import new_scratch
 from fastrbhc._engine.jit import kernel
-from fastrbhc.bhc._interface import Model, log_marginal
-from fastrbhc.bhc.dendrogram import BayesianDendrogram, log_sum
-from fastrbhc.bhc.potentials import Potentials, absorb, clusters_of_rows, potentials_of
+from fastrbhc.bhc._interface import LOG_MARGINAL, Model, log_marginal
+from fastrbhc.bhc.dendrogram import BayesianDendrogram
+from fastrbhc.bhc.potentials import (
+    Potentials,
+    absorb,
+    clusters_of_rows,
+    log_sum,
+    potentials_of,
+)
 
 # New rows that are processed together.
 _PORTION = 1024
@@ -47,7 +53,7 @@ def log_densities(
     out = np.empty(len(new))
     for start, geometry, clusters, scratch in _portions(X, new, model):
         part = out[start : start + _PORTION]
-        part[:] = alpha_share + clusters.cached[len(X) :, 1]
+        part[:] = alpha_share + clusters.cached[len(X) :, LOG_MARGINAL]
         for leaf in np.flatnonzero(log_weights[: len(X)] >= _LEAST):
             _add_densities(geometry, clusters, leaf, log_weights[leaf], part, scratch)
         slots = np.arange(2 * len(X) - 1)
@@ -89,7 +95,7 @@ def _portions(
     scratch = new_scratch(geometry, likelihood.observe(X[:1]).shape[1])
     for start in range(0, len(new), _PORTION):
         rows = np.concatenate([X, new[start : start + _PORTION]])
-        yield start, geometry, clusters_of_rows(geometry, rows, scratch, spare=0), scratch
+        yield start, geometry, clusters_of_rows(geometry, rows), scratch
 
 
 @kernel
@@ -116,4 +122,4 @@ def _add_densities(
     first = clusters.weights.size - out.size
     for row in range(out.size):
         union = log_marginal(geometry.likelihood, clusters, slot, first + row, -np.inf, scratch)
-        out[row] = log_sum(out[row], log_weight + (union - clusters.cached[slot, 1]))
+        out[row] = log_sum(out[row], log_weight + (union - clusters.cached[slot, LOG_MARGINAL]))

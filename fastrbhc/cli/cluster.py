@@ -10,7 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastrbhc._options import ALGORITHM_NAMES, NEIGHBOR_NAMES, LinkageOptions
+from fastrbhc._options import ALGORITHM_NAMES, DEFAULT_GUESS, NEIGHBOR_NAMES, LinkageOptions
 from fastrbhc.cli.outputs import check_drawing, check_outputs
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from fastrbhc.families import Family
 
 _SIZES_SHOWN = 10
-_GUESS = 8
 _COLUMN = "Columns are given by name, or by position in the file counted from 1."
 
 
@@ -49,7 +48,7 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
         type=int,  # no default here: `--guess 8 --clusters 2` would pass unnoticed
         metavar="K",
         help="a rough guess at the number of clusters, from which the k-means heuristic "
-        f"finds a threshold (the default, with {_GUESS})",
+        f"finds a threshold (the default, with {DEFAULT_GUESS})",
     )
     option("--id", metavar="COLUMN", help="the column that names the rows")
     option("--weights", metavar="COLUMN", help="the column with the weights of the rows")
@@ -146,7 +145,7 @@ def run(arguments: argparse.Namespace) -> None:
     if len(table.values) < 2:
         raise ValueError(f"{name} has {len(table.values)} rows: at least 2 are needed")
     check_values(table.values, family, table.columns, name)  # with names of columns in messages
-    guess = _GUESS if arguments.guess is None else arguments.guess
+    guess = DEFAULT_GUESS if arguments.guess is None else arguments.guess
     options = {field.name: getattr(arguments, field.name) for field in fields(LinkageOptions)}
     if options["threshold"] is None:
         options["threshold"] = "kmeans"

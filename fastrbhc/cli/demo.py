@@ -127,7 +127,7 @@ def draw(findings: Findings, output: str | Path) -> None:
     findings : Findings
         From `find`.
     output : str or Path
-        Where to write the picture; its suffix is its format, PNG without one.
+        Where to write the picture. The suffix decides the format; without one it is PNG.
     """
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine

@@ -16,8 +16,8 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
     """Add this command to the parser."""
     command = add(
         "reproduce",
-        help="repeat the paper's experiments",
-        description="Repeat an experiment of Lee & Choi (2015) and print it beside their values.",
+        help="reproduce the paper's experiments",
+        description="Reproduce an experiment of Lee & Choi (2015), next to the published values.",
     )
     parts = command.add_subparsers(title="experiments", metavar="EXPERIMENT", required=True)
     for name, module in experiments().items():

@@ -1,4 +1,4 @@
-"""Methods against data sets, repeated: adjusted Rand indices, and a table of them."""
+"""Repeated comparisons of methods on data sets: adjusted Rand indices, and a table of them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def compare(
     n_threads: int,
     progress: bool,
 ) -> dict[str, dict[str, Any]]:
-    """Mean and deviation of the index and the number of clusters per method and source.
+    """Mean and standard deviation of index and number of clusters, per method and source.
 
     Every repeat has its own random numbers, the same for all methods, so that a longer run begins
     with a shorter one, and adding a method does not change the others.
@@ -80,7 +80,7 @@ def compare(
 
 
 def _summary(values: Sequence[float]) -> dict[str, float]:
-    """Mean and deviation; no deviation for a single value."""
+    """Mean and standard deviation, which is 0 for a single value."""
     return {
         "mean": float(np.mean(values)),
         "std": float(np.std(values, ddof=1)) if len(values) > 1 else 0.0,

@@ -25,7 +25,7 @@ class Draw(NamedTuple):
 
     rows: NDArray[np.float64]  # (sum of the sizes, d)
     means: NDArray[np.float64]  # (trials, d), expected rows of each trial
-    covariances: NDArray[np.float64] | None = None  # (trials, d, d), where clusters have one
+    covariances: NDArray[np.float64] | None = None  # (trials, d, d), if clusters have one
 
 
 class Distribution(NamedTuple):
@@ -64,18 +64,18 @@ def _gaussian(rng: np.random.Generator, sizes: NDArray[np.int64]) -> Draw:
 def normal_wishart(
     rng: np.random.Generator, size: int, d: int, degrees: int, strength: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Means (size, d) and roots R (size, d, d) of covariances RᵀR, a Ψ for each of them.
+    """Means (size, d) and roots R (size, d, d) of covariances RᵀR, each with its own Ψ.
 
     Λ ~ W(degrees, Ψ), Ψ = AAᵀ + dI, Σ = Λ⁻¹ and μ ~ N(0, (strength·Λ)⁻¹).
     """
     A = rng.standard_normal((size, d, d))
     psi = A @ A.transpose(0, 2, 1) + d * np.eye(d)
-    # Bartlett: Λ = CCᵀ, C = LB, where LLᵀ = Ψ and B is triangular, with normal numbers below its
-    # diagonal and roots of χ² with ν, ν−1, … degrees of freedom on it.
+    # Bartlett: Λ = CCᵀ, C = LB, where LLᵀ = Ψ and B is triangular, with standard normal numbers
+    # below its diagonal and roots of χ² with ν, ν−1, … degrees of freedom on the diagonal.
     bartlett = np.tril(rng.standard_normal((size, d, d)), -1)
     diagonal = np.arange(d)
     bartlett[:, diagonal, diagonal] = np.sqrt(rng.chisquare(degrees - diagonal, (size, d)))
-    # With R = C⁻¹ the covariance is Σ = RᵀR: that of zR, for a row z of standard normal numbers.
+    # With R = C⁻¹, Σ = RᵀR is the covariance of zR for a row z of standard normal numbers.
     roots = np.asarray(np.linalg.inv(np.linalg.cholesky(psi) @ bartlett), np.float64)
     means = (rng.standard_normal((size, 1, d)) @ roots)[:, 0] / np.sqrt(strength)
     return means, roots

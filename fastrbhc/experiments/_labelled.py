@@ -1,4 +1,4 @@
-"""Real data with known classes: digits that come with the package, and the user's files."""
+"""Real data with known classes: digits that ship with the package, and the user's files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MNIST_CLASSES = (0, 3, 7, 9)
 _MNIST_ROWS = 3_000
 _CALTECH_CLASSES = ("airplanes", "Motorbikes", "Faces_easy")
 
-# The most rows, and entries, that a repeat takes from another file.
+# The largest number of rows, and of entries, that a repeat samples from another file.
 _ROWS = 3_000
 _ENTRIES = 10_000_000
 
@@ -41,7 +41,7 @@ Draw = Callable[[np.random.Generator], Dataset]
 def mnist(family: Any, path: str | Path | None = None, scale: float = 1.0 / 255.0) -> Draw:
     """Samples of 3,000 digits 0, 3, 7 and 9; grey values times the scale.
 
-    They are taken from the digits that come with the package, or from a file that has more.
+    They are drawn from the digits that ship with the package, or from a file.
     """
     X, y = load_mnist_7x7() if path is None else read_labelled(path)
     ours = np.flatnonzero(np.isin(y, _MNIST_CLASSES))
@@ -69,14 +69,14 @@ def caltech(family: Any, path: str | Path, proportions: bool = False) -> Draw:
 
 
 def digit_counts(family: Any) -> Draw:
-    """The 1,500 digits as counts that come with the package."""
+    """The 1,500 digits that ship with the package, as counts."""
     X, y = load_digit_counts()
     data = Dataset(X.astype(np.float64), y, family)
     return lambda rng: data
 
 
 def labelled_file(family: Any, path: str | Path) -> Draw:
-    """Samples of the rows of a file: of 3,000, or fewer if there are very many columns."""
+    """Samples of 3,000 rows of a file, or fewer if there are very many columns."""
     X, y = read_labelled(path)
     size = min(_ROWS, max(1, _ENTRIES // X.shape[1]))
 
@@ -98,8 +98,8 @@ def read_labelled(
 ) -> tuple[Any, NDArray[Any]]:
     """Rows and classes from an NPZ file: X and y, or data, indices, indptr, shape and y.
 
-    With classes given, only their rows: those that ``classes`` in the file names so, or all of
-    them if there are just as many in the file.
+    With ``classes``, only the rows of these classes are returned. They are identified by the names
+    in the file's ``classes``; without these names, the file must have exactly that many classes.
     """
     with np.load(path, allow_pickle=False) as arrays:
         names = set(arrays.files)
@@ -116,7 +116,7 @@ def read_labelled(
         y = arrays["y"]
         titles = arrays["classes"] if "classes" in names else None
     if X.ndim != 2 or y.shape != (X.shape[0],):
-        raise ValueError(f"{path}: X has shape {X.shape} and y {y.shape}: not a class for each row")
+        raise ValueError(f"{path}: X has shape {X.shape} and y {y.shape}: not one class per row")
     if classes is None:
         return X, y
     if titles is not None and set(classes) <= set(titles.tolist()):

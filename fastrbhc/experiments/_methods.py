@@ -47,7 +47,7 @@ Method = Callable[[Dataset, int, int], NDArray[np.int64]]
 
 
 def _classical(name: str) -> Method:
-    """A linkage of SciPy's, cut at the true number of clusters.
+    """A linkage by SciPy, cut at the true number of clusters.
 
     The cut undoes the last merges. ``fcluster`` would return fewer clusters where heights are
     equal, as they often are between counts.
@@ -111,7 +111,7 @@ TITLES = {
 
 
 def chosen(methods: Mapping[str, Method], names: Sequence[str] | None) -> Mapping[str, Method]:
-    """The methods of these names, in the order of the tables; by default all."""
+    """The methods with these names, in the order of the tables; by default all."""
     if names is None:
         return methods
     for name in names:

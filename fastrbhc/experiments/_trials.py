@@ -1,4 +1,4 @@
-"""Trials of reducibility: three clusters of one distribution, d between them, its Taylor value.
+"""Trials of reducibility: three clusters of one distribution, their d, and its Taylor value.
 
 Trials come in chunks of fixed length, each with its own random numbers, so that the result depends
 only on the seed: not on the number of threads nor, for the first trials of a longer run, on the
@@ -38,7 +38,7 @@ _SLOTS = 4
 class ClusterSizes(NamedTuple):
     """Sizes of clusters: uniform from smallest to largest rows.
 
-    A row of scale β is a mean statistic of β independent ones, a draw from the scaled exponential
+    A row of scale β is the mean statistic of β independent rows, a draw from the scaled exponential
     family: the same mean, and 1/β of the covariance (paper, section 2.6).
     """
 
@@ -52,11 +52,11 @@ class Trials(NamedTuple):
 
     exact: NDArray[np.float64]  # d of the first two clusters
     taylor: NDArray[np.float64]  # its Taylor value at the true mean
-    not_reducible: NDArray[np.bool_]  # whether the three break the paper's eq. (reducibility)
+    not_reducible: NDArray[np.bool_]  # whether the three violate the paper's eq. (reducibility)
 
     @property
     def relative_errors(self) -> NDArray[np.float64]:
-        """2·|d − d̃|/(d + d̃), as in the paper; 0 where both are 0."""
+        """2·|d − d̃|/(d + d̃), as in the paper; 0 if both are 0."""
         total = self.exact + self.taylor
         gap = np.abs(self.exact - self.taylor)
         return 2.0 * np.divide(gap, total, out=np.zeros_like(gap), where=total > 0.0)
@@ -71,7 +71,7 @@ def check_trials(trials: Any) -> int:
 
 
 def check_seed(seed: Any) -> int:
-    """A seed as a whole number."""
+    """A seed as an integer."""
     if isinstance(seed, bool) or not isinstance(seed, numbers.Integral):
         raise TypeError(f"seed has to be a whole number, got {seed!r}")
     if seed < 0:
@@ -132,7 +132,7 @@ def _draw_clusters(
 
 @kernel
 def _measure(geometry, clusters, scratch, exact, taylor, not_reducible):
-    """Fill in the trials of a chunk; their clusters are merged on the way."""
+    """Fill in the trials of a chunk. This merges their clusters."""
     for trial in range(exact.size):
         a = _SLOTS * trial
         b, x = a + 1, a + 2

@@ -1,4 +1,4 @@
-"""Figure 1 of the paper: the Taylor value of the Gaussian's d gets better with size and scale."""
+"""Figure 1 of the paper: the Taylor value of the Gaussian's d improves with size and scale."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from fastrbhc.experiments._distributions import DISTRIBUTIONS
 from fastrbhc.experiments._spec import Experiment
 from fastrbhc.experiments._trials import ClusterSizes, check_seed, check_trials, run_trials
 from fastrbhc.experiments.table1 import standard_error
+from fastrbhc.plotting._style import DASHES, FAINT, INK
 
 _LARGEST_SIZES = (25, 50, 100, 200, 400)
 _SCALES = (1, 2, 4, 8, 16)
-_INK, _BLUE, _FAINT = "#222222", "#3366aa", "#9a9a9a"
-# Streams of random numbers, apart from those of the table.
+_BLUE = "#3366aa"
+# Streams of random numbers, distinct from those of other experiments.
 _STREAMS = {"largest_size": 10, "scale": 11}
 
 
@@ -32,13 +33,13 @@ def figure1(
     largest_sizes: Sequence[int] = _LARGEST_SIZES,
     scales: Sequence[int] = _SCALES,
 ) -> dict[str, Any]:
-    """Repeat Figure 1 of Lee & Choi (2015): the average relative error of the Taylor value.
+    """Reproduce Figure 1 of Lee & Choi (2015): the average relative error of the Taylor value.
 
-    Clusters are drawn as in the Gaussian row of Table 1. First the largest size n of a cluster
-    varies, sizes being uniform between 20 and n. Then, with sizes from 20 to 100, the scale β of
-    the scaled exponential family: a row of scale β has a mean statistic with the same mean and
-    1/β of the covariance, that of an average over β independent rows. By the paper's analysis
-    the error of the Taylor value vanishes relative to d as either of them grows.
+    Clusters are drawn as in the Gaussian row of Table 1. In the first curve the largest size n
+    varies, and sizes are uniform between 20 and n. In the second curve sizes are from 20 to 100,
+    and the scale β of the scaled exponential family varies: a row of scale β has a mean statistic
+    with the same mean and 1/β of the covariance, like an average over β independent rows. By the
+    paper's analysis, the error of the Taylor value relative to d vanishes as n or β grows.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ def figure1(
     largest_sizes : sequence of int
         The largest sizes of clusters, at least 20.
     scales : sequence of int
-        The scales β, whole numbers.
+        The scales β, integers.
 
     Returns
     -------
@@ -75,7 +76,7 @@ def figure1(
     n_threads = check_threads(n_jobs)
     smallest = ClusterSizes().smallest
     if not (len(largest_sizes) and len(scales)):
-        raise ValueError("largest_sizes and scales have to hold a value each, at least")
+        raise ValueError("largest_sizes and scales have to hold at least one value each")
     for size in largest_sizes:
         if check_count(size, "largest_sizes") < smallest:
             raise ValueError(f"largest_sizes have to be at least {smallest}, got {size}")
@@ -131,7 +132,7 @@ def draw(result: dict[str, Any], output: str | Path) -> None:
     result : dict
         From `figure1`.
     output : str or Path
-        Where to write the picture; its suffix is its format, PNG without one.
+        Where to write the picture. The suffix decides the format; without one it is PNG.
     """
     from matplotlib.figure import Figure
 
@@ -140,15 +141,15 @@ def draw(result: dict[str, Any], output: str | Path) -> None:
     sizes = ClusterSizes()
     _draw_curve(left, result["largest_size"], "largest size of a cluster")
     _draw_curve(right, result["scale"], "scale β")
-    title = {"loc": "left", "fontsize": 11, "color": _INK}
+    title = {"loc": "left", "fontsize": 11, "color": INK}
     left.set_title(f"Sizes from {sizes.smallest} on, β = {sizes.scale}", **title)
     right.set_title(f"Sizes from {sizes.smallest} to {sizes.largest}", **title)
-    left.set_ylabel("average relative error, %", color=_INK)
-    # Not on the left, where the smaller clusters stay as they are.
+    left.set_ylabel("average relative error, %", color=INK)
+    # Not on the left, where the smallest size stays the same.
     scales = np.array(result["scale"]["values"], float)
     first = result["scale"]["relative_error_percent"][0]
     guide = first * np.sqrt(scales[0] / scales)
-    right.plot(scales, guide, color=_FAINT, linestyle=(0, (5, 4)), label="1/√β", zorder=1)
+    right.plot(scales, guide, color=FAINT, linestyle=DASHES, label="1/√β", zorder=1)
     right.legend(frameon=False)
     figure.savefig(output)
 
@@ -167,7 +168,7 @@ def _draw_curve(axes: Any, curve: dict[str, list[Any]], label: str) -> None:
         label="measured",
     )
     axes.set(xscale="log", yscale="log")
-    axes.set_xlabel(label, color=_INK)
+    axes.set_xlabel(label, color=INK)
     axes.set_xticks(values, [f"{value:g}" for value in values])
     axes.xaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))

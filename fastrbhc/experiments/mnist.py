@@ -19,7 +19,7 @@ from fastrbhc.families import Gaussian
 from fastrbhc.thresholds import kmeans_threshold
 
 _GUESSES = (1, 2, 3, 4, 6, 8)
-# Grey values up to this, and the smoothing. The first is the setting of `table3`.
+# The factor of the grey values, and the smoothing. The first is the setting of `table3`.
 _SETTINGS = {
     "0 to 1, 0.01": (1.0 / 255.0, 0.01),
     "0 to 1, 0.001": (1.0 / 255.0, 0.001),
@@ -29,7 +29,7 @@ _SETTINGS = {
     "0 to 255, 1": (1.0, 1.0),
     "0 to 255, 100": (1.0, 100.0),
 }
-_STREAM = 50  # of random numbers, apart from those of other experiments
+_STREAM = 50  # of random numbers, distinct from those of other experiments
 
 
 def mnist_settings(
@@ -40,11 +40,11 @@ def mnist_settings(
     *,
     mnist: str | Path | None = None,
 ) -> dict[str, Any]:
-    """RBHC on digits of MNIST, with other pixel scales, smoothings and guesses.
+    """RBHC on MNIST digits, with various pixel scales, smoothings and guesses.
 
-    Samples of 3,000 digits, as in `table3`, and the same for every setting. For each pixel scale
-    and smoothing the greedy tree is cut at the λ of `kmeans_threshold` with guesses from 1 to 8,
-    and at the true number of clusters.
+    Samples have 3,000 digits, as in `table3`, and are the same for every setting. For each pixel
+    scale and smoothing, the greedy tree is cut at the λ of `kmeans_threshold` with guesses from 1
+    to 8, and at the true number of clusters. Ward's method, by SciPy, is included for comparison.
 
     Parameters
     ----------
@@ -62,8 +62,8 @@ def mnist_settings(
     Returns
     -------
     dict
-        ``repeats``, ``seed`` and ``rows``: for each cut and setting ``mean`` and ``std`` of the
-        adjusted Rand index, and those of the number of ``clusters``.
+        ``repeats``, ``seed`` and ``rows``: for each cut and setting the ``mean`` and ``std`` of the
+        adjusted Rand index, and the same for the number of ``clusters``.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def mnist_settings(
 def _same_samples(
     draw: Callable[[np.random.Generator], Dataset], seed: int
 ) -> Callable[[np.random.Generator], Dataset]:
-    """The first, second, ... draw takes the same rows in every setting."""
+    """Draws that take the same rows in every setting: first, second, and so on."""
     drawn = iter(range(2**31))
 
     def again(rng: np.random.Generator) -> Dataset:

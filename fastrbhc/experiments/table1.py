@@ -1,4 +1,4 @@
-"""Table 1 of the paper: how near d is to its Taylor value, and how often it is not reducible."""
+"""Table 1 of the paper: how close d is to its Taylor value, and how often it is not reducible."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _PER = 100_000
 def table1(
     trials: int = 100_000, seed: int = 0, n_jobs: int | None = None, progress: bool = False
 ) -> dict[str, Any]:
-    """Repeat Table 1 of Lee & Choi (2015).
+    """Reproduce Table 1 of Lee & Choi (2015).
 
-    In a trial three clusters of 20 to 100 rows each are drawn from one distribution with a random
-    parameter, Poisson, multinomial or Gaussian with full covariance. Of the first two, d and its
-    Taylor value at the true mean are taken. Then the nearest pair of the three, a and b, is merged:
-    the trial is not reducible if d(a∪b, x) < min(d(a, x), d(b, x)) for the third one, x.
+    A trial draws three clusters of 20 to 100 rows each from one distribution with a random
+    parameter: Poisson, multinomial, or Gaussian with full covariance. It computes d of the first
+    two, and its Taylor value at the true mean. Then the nearest pair of the three, a and b, is
+    merged. The trial is not reducible if d(a∪b, x) < min(d(a, x), d(b, x)) for the third, x.
 
     Parameters
     ----------
@@ -97,12 +97,12 @@ def summarise(found: Trials) -> dict[str, float]:
 
 
 def standard_error(values: NDArray[np.float64]) -> float:
-    """That of the mean."""
+    """The standard error of the mean."""
     return float(values.std(ddof=1) / np.sqrt(values.size))
 
 
 def report(result: dict[str, Any]) -> str:
-    """The table as text, with standard errors, beside the paper's values."""
+    """The table as text, with standard errors, next to the published values."""
     heads = ("exact d", "Taylor d", "relative error %", "not reducible / 100k")
     digits = (3, 3, 3, 0)
     lines = [

@@ -1,4 +1,4 @@
-"""Table 2 of the paper: how well mixtures of Poisson, multinomial, Gaussian clusters are found."""
+"""Table 2 of the paper: how well clusters of Poisson, multinomial, Gaussian mixtures are found."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fastrbhc.experiments._mixtures import MIXTURES, Mixture
 from fastrbhc.experiments._spec import Experiment, Option
 from fastrbhc.experiments._trials import check_seed
 
-# As printed in the paper: mean and deviation of ten data sets, in the order of MIXTURES.
+# As printed in the paper: mean and standard deviation of ten data sets, in the order of MIXTURES.
 PAPER: dict[str, tuple[tuple[float, float], ...]] = {
     "single": (
         (0.091, 0.088), (0.015, 0.030), (0.000, 0.000),
@@ -41,7 +41,7 @@ PAPER: dict[str, tuple[tuple[float, float], ...]] = {
         (0.894, 0.044), (0.863, 0.109), (0.860, 0.108),
     ),
 }  # fmt: skip
-_STREAM = 20  # of random numbers, apart from those of other experiments
+_STREAM = 20  # of random numbers, distinct from those of other experiments
 _EQUAL_STREAM = 21
 
 
@@ -54,7 +54,7 @@ def table2(
     equal_sizes: bool = False,
     methods: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """Repeat Table 2 of Lee & Choi (2015): adjusted Rand indices on synthetic data.
+    """Reproduce Table 2 of Lee & Choi (2015): adjusted Rand indices on synthetic data.
 
     Data are drawn from six mixtures: Poisson, multinomial and Gaussian clusters, 1,000 rows in 6
     clusters and 2,000 rows in 12. Single and complete linkage and Ward's method (SciPy) are cut at
@@ -64,26 +64,27 @@ def table2(
     Parameters
     ----------
     repeats : int, default=10
-        How many data sets of each mixture.
+        Number of data sets per mixture.
     seed : int, default=0
         Seed of all random numbers. A longer run begins with the data of a shorter one.
     n_jobs : int, optional
-        Number of threads; None for as many as NUMBA_NUM_THREADS says, by default one for each
-        core. The result does not depend on it.
+        Number of threads. None stands for NUMBA_NUM_THREADS, by default one per core. The result
+        does not depend on it.
     progress : bool, default=False
         Show progress bars.
     equal_sizes : bool, default=False
-        Clusters of equal size, instead of sizes in proportion to whole numbers from 20 to 100.
+        Clusters of equal size, instead of sizes proportional to random integers from 20 to 100.
     methods : sequence of str, optional
-        Which lines of the table; by default all. BHC takes most of the time.
+        The lines of the table to compute; by default all. BHC takes most of the time.
 
     Returns
     -------
     dict
         ``repeats``, ``seed`` and ``rows``: for "single", "complete", "ward", "rbhc_greedy",
         "rbhc_nnca" and "bhc", and each of "poisson_1k", "poisson_2k", "multinomial_1k",
-        "multinomial_2k", "gaussian_1k" and "gaussian_2k", the ``mean`` and deviation ``std`` of
-        the index, those of the number of ``clusters``, and in ``paper`` what the paper prints.
+        "multinomial_2k", "gaussian_1k" and "gaussian_2k", the ``mean`` and standard deviation
+        ``std`` of the index, the same for the number of ``clusters``, and the published values in
+        ``paper``. Also ``equal_sizes``.
 
     Examples
     --------
@@ -117,7 +118,7 @@ def _drawing(mixture: Mixture, equal: bool) -> Callable[[np.random.Generator], D
 
 
 def report(result: dict[str, Any]) -> str:
-    """The table as text, beside the paper's values."""
+    """The table as text, next to the published values."""
     sizes = "clusters of equal size; " if result["equal_sizes"] else ""
     lines = [
         f"Table 2: adjusted Rand index, {result['repeats']} data sets of each kind, "

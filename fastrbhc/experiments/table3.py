@@ -38,7 +38,7 @@ _HEADS = {
     "caltech101": "Caltech101",
     "caltech101_rows": "Caltech101, pictures alike",
 }
-_STREAM = 30  # of random numbers, apart from those of other experiments
+_STREAM = 30  # of random numbers, distinct from those of other experiments
 
 
 def table3(
@@ -51,18 +51,22 @@ def table3(
     mnist: str | Path | None = None,
     methods: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """Repeat Table 3 of Lee & Choi (2015): adjusted Rand indices on real data.
+    """Reproduce Table 3 of Lee & Choi (2015): adjusted Rand indices on real data.
 
-    Methods are those of `table2`. "mnist": samples of 3,000 digits 0, 3, 7, 9 at 7 × 7 pixels,
-    grey values from 0 to 1, as Gaussian rows. "caltech101": the 2,033 pictures of airplanes,
-    motorbikes and faces as counts of visual words, multinomial; a picture with more words weighs
-    more. "caltech101_rows": the same where every picture weighs the same, and classical linkages
-    see proportions; not for BHC, whose model has counts.
+    The methods are those of `table2`. The data sets are
+
+    - "mnist": samples of 3,000 digits 0, 3, 7, 9 at 7 × 7 pixels, with grey values from 0 to 1, as
+      Gaussian rows;
+    - "caltech101": the 2,033 pictures of airplanes, motorbikes and faces as multinomial counts of
+      visual words. A picture with more words weighs more;
+    - "caltech101_rows": the same with equal weights for all pictures. Classical linkages get
+      proportions. BHC is left out, because its model needs counts.
 
     Parameters
     ----------
     repeats : int, default=5
-        How many samples of digits. Pictures are always the same, but not the seed of k-means.
+        Number of samples of digits. The pictures are always the same; only the seed of k-means
+        varies.
     seed : int, default=0
         Seed of all random numbers.
     n_jobs : int, optional
@@ -72,17 +76,17 @@ def table3(
     caltech : str or Path, optional
         An NPZ file with the counts: ``X`` and ``y``, or ``data``, ``indices``, ``indptr``,
         ``shape`` and ``y`` of a sparse matrix, and ``classes`` with the names of the classes if
-        it has others too. Without it there are digits only.
+        there are other classes too. Without this file, only the digits are clustered.
     mnist : str or Path, optional
-        An NPZ file with ``X`` of 49 columns, from 0 to 255, and ``y``, to take digits from. By
-        default those that come with the package.
+        An NPZ file of digits: ``X`` with 49 columns of grey values from 0 to 255, and ``y``. By
+        default the digits that ship with the package.
     methods : sequence of str, optional
-        Which lines of the table; by default all. BHC takes most of the time.
+        The lines of the table to compute; by default all. BHC takes most of the time.
 
     Returns
     -------
     dict
-        ``repeats``, ``seed`` and ``rows``, as those of `table2`.
+        ``repeats``, ``seed`` and ``rows``, as in `table2`.
 
     Examples
     --------
@@ -113,7 +117,7 @@ def table3(
 
 
 def report(result: dict[str, Any]) -> str:
-    """The table as text, beside the paper's values."""
+    """The table as text, next to the published values."""
     seen = {name for row in result["rows"].values() for name in row}
     heads = {name: head for name, head in _HEADS.items() if name in seen}
     lines = [

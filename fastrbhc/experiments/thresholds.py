@@ -1,4 +1,4 @@
-"""Choices of λ compared: how many clusters each finds in which data, and how good they are."""
+"""A comparison of ways to choose λ: the number and the quality of the clusters they find."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from fastrbhc.experiments._trials import check_seed
 from fastrbhc.families import Gaussian, Multinomial, Poisson, SphericalGaussian, as_family
 from fastrbhc.thresholds import evidence_threshold, gap_threshold, kmeans_threshold
 
-_GUESS = 8  # where nothing is known; that of RBHC
-_MOST = 60  # clusters among which the best cut is looked for
-_STREAM = 40  # of random numbers, apart from those of other experiments
+_GUESS = 8  # if nothing is known; the default of RBHC
+_MOST = 60  # the most clusters of the best cut
+_STREAM = 40  # of random numbers, distinct from those of other experiments
 
 Choice = Callable[[Dataset, int, int], NDArray[np.int64]]
 
@@ -91,15 +91,15 @@ def compare_thresholds(
     """Compare choices of λ on the data of Tables 2 and 3, and on digits as counts.
 
     Every choice cuts the same greedy tree: `kmeans_threshold` with the true number of clusters k
-    for a guess, with half and twice of it, and with 8; `gap_threshold`; `evidence_threshold`. For
-    comparison there are the cut into k clusters, and the best of all cuts into 1 to 60, which
-    both know the answer.
+    as the guess, with k/2, 2k and 8; `gap_threshold`; and `evidence_threshold`. For comparison
+    there are two cuts that use the true classes: the cut into k clusters, and the best of all cuts
+    into 1 to 60 clusters.
 
     Parameters
     ----------
     repeats : int, default=10
-        How many data sets of each kind. Digits as counts and the files of less than 3,000 rows are
-        always the same, but not the seed of k-means.
+        Number of data sets of each kind. Digits as counts, and files of at most 3,000 rows, are
+        always the same; only the seed of k-means varies.
     seed : int, default=0
         Seed of all random numbers.
     n_jobs : int, optional
@@ -109,14 +109,14 @@ def compare_thresholds(
     caltech, mnist : str or Path, optional
         Files, as for `table3`.
     also : dict, optional
-        Further data: for a name the family and an NPZ file with rows and classes.
+        Further data by name: the family, and an NPZ file with rows and classes.
 
     Returns
     -------
     dict
         ``repeats``, ``seed``, ``n_clusters`` with the true number for each data set, and ``rows``:
-        for each choice and data set ``mean`` and ``std`` of the adjusted Rand index, and those of
-        the number of ``clusters``.
+        for each choice and data set the ``mean`` and ``std`` of the adjusted Rand index, and the
+        same for the number of ``clusters``.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def _drawing(mixture: Mixture) -> Callable[[np.random.Generator], Dataset]:
 def _noting(
     name: str, draw: Callable[[np.random.Generator], Dataset], numbers: dict[str, int]
 ) -> Callable[[np.random.Generator], Dataset]:
-    """The same draws; the true number of clusters is noted."""
+    """The same draws, with the true number of clusters written to ``numbers``."""
 
     def noted(rng: np.random.Generator) -> Dataset:
         data = draw(rng)
@@ -199,7 +199,7 @@ EXPERIMENT = Experiment(
     "compare_thresholds",
     "choices of lambda compared on all data",
     "How many clusters each choice of lambda finds, and how good they are, on the data of "
-    "Tables 2 and 3, digits as counts, and files of one's own.",
+    "Tables 2 and 3, digits as counts, and your own files.",
     "--repeats 10 --json thresholds.json --also words=multinomial=20newsgroups.npz",
     ("repeats", 10, "data sets of each kind"),
     (

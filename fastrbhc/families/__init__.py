@@ -2,15 +2,13 @@
 
 Each is a record of its parameters: ``Poisson(smoothing=0.01)``. Functions take the record
 or its name. CONTRIBUTING.md, "Add a family", shows how to write another one: a new module in
-this directory is found by itself, and a class defined anywhere else can be used as it is.
+this directory is found automatically, and a class defined anywhere else can be used as it is.
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-
 from fastrbhc._engine.clusters.observations import Observations
+from fastrbhc._register import import_modules
 from fastrbhc.families._interface import (
     Domain,
     Family,
@@ -29,8 +27,7 @@ from fastrbhc.families.spherical_gaussian import SphericalGaussian
 from fastrbhc.families.von_mises_fisher import VonMisesFisher
 
 # The imports above are for readers and type checkers; this finds every other module.
-for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")
+import_modules(__name__, __path__)
 
 __all__ = [
     "Bernoulli",

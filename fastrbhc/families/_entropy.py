@@ -1,7 +1,7 @@
 """Two functions behind the entropies of counts and positive measurements.
 
-Both are differences that vanish to second order in u = step/mean at 0, where the plain formula
-would leave no correct digit; near 0 they are summed as series.
+Both vanish to second order at u = step/mean = 0. There the plain formula would leave no correct
+digit, so near 0 they are summed as series.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SERIES_BELOW = 0.1
 
 @kernel
 def _artanh_rest(square):
-    """(artanh(s) − s)/s³ = 1/3 + s²/5 + s⁴/7 + …, from s², by halves: a shorter chain."""
+    """(artanh(s) − s)/s³ = 1/3 + s²/5 + s⁴/7 + …, from s². Halved: a shorter chain."""
     fourth = square * square
     low = 1.0 / 3.0 + square * (1.0 / 5.0) + fourth * (1.0 / 7.0 + square * (1.0 / 9.0))
     high = 1.0 / 11.0 + square * (1.0 / 13.0) + fourth * (1.0 / 15.0 + square * (1.0 / 17.0))
@@ -29,7 +29,7 @@ def _artanh_rest(square):
 def entropy_divergence(mean, step):
     """The divergence of x·log x from a mean to x = mean + step: mean·((1+u)·log(1+u) − u).
 
-    At 0 it is 0, since there are no steps. With (artanh(s) − s) = s³·rest the bracket is
+    At a mean of 0 it is 0, because x is 0 too. With artanh(s) − s = s³·rest, the bracket is
     2s²/(1−s)·(1 + s·(1+s)·rest), and mean·2s²/(1−s) = s·step.
     """
     if mean <= 0.0:
@@ -45,7 +45,7 @@ def entropy_divergence(mean, step):
 
 @kernel
 def log_excess(ratio, u):
-    """u − log(ratio), ratio = 1 + u: the divergence of −log x, from both forms of its argument."""
+    """u − log(ratio), the divergence of −log x, where ratio = 1 + u has digits of its own."""
     s = u / (2.0 + u)
     if abs(s) < _SERIES_BELOW:
         return s * (u - 2.0 * s * s * _artanh_rest(s * s))

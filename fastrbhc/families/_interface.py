@@ -1,62 +1,62 @@
-"""What a family is: the contract, the properties and the register of names.
+"""The contract of a family: its properties, its methods and the register of names.
 
 A family is a ``NamedTuple`` of numbers with methods, declared with :func:`family`.
 The rest of the package asks for its *properties* and never for its name:
 
 separable
     φ(t) = Σⱼ φ₁(tⱼ), one function of one variable summed over the columns. Such a family
-    writes ``divergence`` and has everything else given to it.
+    defines ``divergence``; everything else has a default.
 reducible
-    d obeys the paper's eq. (reducibility), with a proof or a reference in its docstring:
-    then greedy and nearest-neighbour chain build the same tree.
+    d satisfies the paper's eq. (reducibility), with a proof or a reference in the docstring.
+    The greedy algorithm and the nearest-neighbour chain then build the same tree.
 quadratic
     φ is a quadratic form, so that d needs only the squared distance of two means.
 covariance
-    "full" or "diagonal" where each cluster has a covariance of its own, or variances; else "none".
+    "full" if each cluster has its own covariance matrix, "diagonal" if it has its own variance in
+    each column, else "none".
 domain
-    The values a row may hold.
+    The values that a row may hold.
 
 Methods of a separable family, the first four of which run inside kernels:
 
 ``divergence(family, value, mean, step)``
     The Bregman divergence φ(value) − φ(mean) − φ′(mean)·step of one column, where
-    step = value − mean is more precise than the subtraction would be. Accurate also where
-    the step is tiny: no difference of large terms.
+    step = value − mean is more precise than the subtraction would be. It must be accurate even
+    if the step is tiny: no differences of large terms.
 ``variance_function(family, mean)``
-    1/φ″, the variance function of the exponential family, if φ″ is convex and the values are not
-    negative. From it come bounds without logarithms, and scans in single precision, tens of times
-    as quick as logarithms. It may be larger than 1/φ″, never smaller, also if ``mean`` has only
-    the digits of single precision; it grows no faster than the square of large means, and
-    mean²/variance rises or falls all the way. Constants have to be ``np.float32``, lest they make
-    doubles of all else. If it is made of +, −, × and ÷ alone, the kd-tree looks at eight boxes at a
-    time. Optional.
+    1/φ″, the variance function of the exponential family. Only for a convex φ″ and values that are
+    not negative. It gives bounds without logarithms, and scans in single precision that are tens of
+    times faster than logarithms. It may be larger than 1/φ″, never smaller, even if ``mean`` has
+    only the digits of single precision. It must grow no faster than the square of large means, and
+    mean²/variance must be monotone. Write constants as ``np.float32``: a double would turn the
+    whole expression into doubles. If it uses only +, −, × and ÷, the kd-tree bounds eight boxes at
+    a time. Optional.
 ``divergence_bound(family, value, mean, step)``
-    At most the divergence and quick, so free of logarithms: for a φ whose second derivative is not
-    convex. Optional.
+    A quick lower bound of the divergence, without logarithms, for a φ whose second derivative is
+    not convex. Default: the divergence itself.
 ``second_derivative(family, mean)``
-    φ″ itself, to the last digits, for Taylor values of d. Optional: found from divergences, to
+    φ″ itself, in full precision, for Taylor values of d. Default: computed from divergences, to
     about 12 digits.
 ``n_parameters(n_features)``
-    How many numbers describe a cluster, for `evidence_threshold`. Optional: one per column.
+    The number of parameters of a cluster, for `evidence_threshold`. Default: one per column.
 ``phi(x)``
-    φ₁ itself, for arrays: the definition, for readers, and for tests of the divergence. Optional.
+    φ₁ itself, for arrays, as a definition for readers and for tests of the divergence. Optional.
 ``smoothing_map(n_features)``
-    The smoothing, one of those in ``_smoothing``. Optional: none.
+    The smoothing, see ``_smoothing``. Default: none.
 ``observe(X)``
-    Mean statistics and weights of the rows. Optional: the rows themselves, of weight 1.
+    Mean statistics and weights of the rows. Default: the rows themselves, with weight 1.
 ``check()``
     Raises ValueError for parameters outside their range. Optional.
 ``check_rows(X)``
-    Raises ValueError, or warns, where the parameters do not fit the rows. Optional.
+    Raises ValueError, or warns, if the parameters do not fit the rows. Optional.
 
-A family that is not separable writes ``geometry(n_features)`` instead of ``divergence``, a record
-with the methods that ``fastrbhc._engine.geometry.contract`` lists. Two of them are required,
-``dissimilarity`` and ``merge``; the defaults of the others are safe, and slow.
+A family that is not separable defines ``geometry(n_features)`` instead of ``divergence``. It
+returns a record with the methods listed in ``fastrbhc._engine.geometry.contract``. Two of them are
+required, ``dissimilarity`` and ``merge``; the defaults of the others are safe but slow.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -71,6 +71,7 @@ from fastrbhc._engine.geometry.separable_columns import (
     pair_bound_by_variance,
     unknown_variance,
 )
+from fastrbhc._register import Register
 from fastrbhc.families._smoothing import NONE, Smoothing
 
 
@@ -113,7 +114,7 @@ class Family(Protocol):
     def geometry(self, n_features: int) -> Any: ...
 
 
-_REGISTER: dict[str, type] = {}
+_REGISTER = Register("family", "families")
 FamilyClass = TypeVar("FamilyClass", bound=type)
 
 
@@ -132,13 +133,15 @@ def family(
     Parameters
     ----------
     name : str
-        The name by which the family can be asked for.
+        The name of the family, for ``family=``.
     separable, reducible, quadratic : bool
-        Properties, see the contract above; the first decides which method is required.
+        Properties, as defined at the top of this module; the first decides which method is
+        required.
     covariance : {"none", "diagonal", "full"}, default="none"
-        Which covariance each cluster has of its own.
+        The kind of covariance that each cluster has of its own.
     domain : Domain, optional
-        The values of a row; a class whose domain depends on its parameters has a property.
+        The values that a row may hold. A class whose domain depends on its parameters defines a
+        property instead.
     aliases : tuple of str
         Further names.
 
@@ -193,11 +196,7 @@ def family(
         for key, method in defaults.items():
             if not hasattr(cls, key):
                 setattr(cls, key, method)
-        for key in (name, *aliases):
-            taken = _REGISTER.get(key)
-            if taken is not None and taken.__module__ != cls.__module__:
-                raise ValueError(f"the name {key!r} belongs to {taken.__module__}: choose another")
-            _REGISTER[key] = cls
+        _REGISTER.add(cls, name, *aliases)
         return cls
 
     return declare
@@ -216,7 +215,7 @@ def _rows_as_they_are(self: Any, X: NDArray[np.float64]) -> Observations:
 
 
 def _no_check(self: Any, X: Any = None) -> None:
-    """Any parameters and any rows of the domain will do."""
+    """Accept all parameters, and all rows in the domain."""
 
 
 _DEFAULTS: dict[str, Any] = {
@@ -252,7 +251,7 @@ def as_family(family: str | Family) -> Family:
     Parameters
     ----------
     family : str, record or class
-        A name or alias, a record, or a class of records, which stands for its defaults.
+        A name or alias, a record, or a class, which stands for the record of its defaults.
 
     Returns
     -------
@@ -266,20 +265,14 @@ def as_family(family: str | Family) -> Family:
     True
     """
     if isinstance(family, str):
-        known_class = _REGISTER.get(family.lower().replace("-", "_").replace(" ", "_"))
-        if known_class is None:
-            near = difflib.get_close_matches(family.lower(), _REGISTER, n=3, cutoff=0.5)
-            hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-            known = ", ".join(map(repr, sorted(_REGISTER)))
-            raise ValueError(f"unknown family {family!r}: {hint}The families are {known}")
-        return as_family(known_class())
+        return as_family(_REGISTER.find(family)())
     if isinstance(family, type):
         if not hasattr(family, "separable"):
             raise TypeError(_not_a_family(family))
         return as_family(family())
     if not (isinstance(family, tuple) and hasattr(family, "separable")):
         raise TypeError(_not_a_family(family))
-    # One compilation a family, whether a parameter was typed 1 or 1.0.
+    # One compilation per family, whether a parameter was typed 1 or 1.0.
     cls: Any = type(family)
     record: Family = cls(*(v if isinstance(v, bool) else float(v) for v in family))
     record.check()

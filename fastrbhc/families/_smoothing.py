@@ -26,7 +26,7 @@ NONE = Smoothing(1.0, 0.0)
 
 
 def contraction(amount: float, towards: float) -> Smoothing:
-    """φ₀: move every mean the share ``amount`` of its way towards an inner point.
+    """φ₀: move every mean towards an inner point, by the share ``amount`` of the way.
 
     Parameters
     ----------
@@ -69,3 +69,24 @@ def shift(amount: float, along: float = 1.0) -> Smoothing:
     Smoothing(scale=1.0, offset=0.01)
     """
     return Smoothing(1.0, amount * along)
+
+
+def check_contraction(smoothing: float) -> None:
+    """Reject an amount of `contraction` outside of [0, 1)."""
+    if not 0.0 <= smoothing < 1.0:
+        raise ValueError(f"smoothing has to lie in [0, 1), got {smoothing}")
+
+
+def check_shift(smoothing: float) -> None:
+    """Reject an amount of `shift` that is negative, or larger than values may be."""
+    if not 0.0 <= smoothing <= 1e120:
+        raise ValueError(f"smoothing has to be at most 1e120 and not negative, got {smoothing}")
+
+
+def check_shift_of_covariance(smoothing: float, what: str) -> None:
+    """Reject an amount that does not make covariances, or variances, of points positive."""
+    if not 0.0 < smoothing <= 1e245:
+        raise ValueError(
+            f"smoothing has to be positive and at most 1e245, got {smoothing}: "
+            f"without it a single point has no {what}"
+        )

@@ -1,4 +1,4 @@
-"""Yes-or-no columns, or shares between 0 and 1."""
+"""Binary columns, or proportions between 0 and 1."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy.special import xlogy
 
 from fastrbhc.families._entropy import entropy_divergence
 from fastrbhc.families._interface import Domain, family
-from fastrbhc.families._smoothing import Smoothing, contraction
+from fastrbhc.families._smoothing import Smoothing, check_contraction, contraction
 
 
 @family("bernoulli", separable=True, reducible=False, domain=Domain(lower=0.0, upper=1.0))
@@ -20,8 +20,9 @@ class Bernoulli(NamedTuple):
     Parameters
     ----------
     smoothing : float, default=0.1
-        Share of the way from the observed shares to ½ (the paper's φ₀). Without it, shares
-        that differ from 1 by less than 10⁻⁶ lose digits; yes or no does not.
+        How far observed proportions are moved towards ½, as a share of the way (the paper's φ₀).
+        Without smoothing, proportions that differ from 1 by less than 10⁻⁶ lose digits; 0 and 1
+        do not.
 
     Examples
     --------
@@ -33,8 +34,7 @@ class Bernoulli(NamedTuple):
     smoothing: float = 0.1
 
     def check(self) -> None:
-        if not 0.0 <= self.smoothing < 1.0:
-            raise ValueError(f"smoothing has to lie in [0, 1), got {self.smoothing}")
+        check_contraction(self.smoothing)
 
     def smoothing_map(self, n_features: int) -> Smoothing:
         return contraction(self.smoothing, towards=0.5)
@@ -43,7 +43,7 @@ class Bernoulli(NamedTuple):
         return xlogy(x, x) + xlogy(1.0 - x, 1.0 - x)
 
     def divergence(family, value, mean, step):
-        # A mean may be rounded to 1 though one of its parts is far from it.
+        # A mean may be rounded to 1 although one of its parts is far from 1.
         rest = max(1.0 - mean, 2.0**-54)
         return entropy_divergence(mean, step) + entropy_divergence(rest, -step)
 
@@ -51,5 +51,5 @@ class Bernoulli(NamedTuple):
         return 1.0 / (mean * (1.0 - mean))
 
     def variance_function(family, mean):
-        # A little more, because 1 − mean loses digits.
+        # Slightly too large, because 1 − mean loses digits.
         return mean * (np.float32(1.0) - mean) + np.float32(2.0**-19)

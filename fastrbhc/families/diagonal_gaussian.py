@@ -1,4 +1,4 @@
-"""Measurements whose clusters each have a variance of their own in every column."""
+"""Measurements; each cluster has its own variance in every column."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from fastrbhc._engine.math.fast_log import LOG_OFF, quick_log, quick_logs
 from fastrbhc._engine.simd import LANES, at_most, broadcast, larger, load, smaller, store
 from fastrbhc.families._entropy import log_excess
 from fastrbhc.families._interface import Domain, family
-from fastrbhc.families._smoothing import Smoothing, shift
+from fastrbhc.families._smoothing import Smoothing, check_shift_of_covariance, shift
 
-# Columns whose variances are multiplied before a logarithm is taken: in exact values, in bounds.
+# Number of columns per logarithm of a product: in exact values, and in bounds.
 _COLUMNS_PER_LOG, _COLUMNS_PER_QUICK_LOG = 8, 4
 _LARGEST_VOLUME = 1e300
 
-# Covers the rounding of sums of logarithms, as a share of them.
+# Covers the relative rounding error of sums of logarithms.
 _SUM_OFF = 1e-13
 
 
@@ -54,8 +54,8 @@ class DiagonalGaussian(NamedTuple):
     Parameters
     ----------
     smoothing : float, default=0.01
-        ε, added to every variance (the paper's φ₁). It is in the squared unit of the data: scale
-        the columns first, so that it means the same in each of them.
+        ε, added to every variance (the paper's φ₁). Its unit is that of the data, squared: scale
+        the columns first, so that it means the same in every column.
 
     Examples
     --------
@@ -68,19 +68,15 @@ class DiagonalGaussian(NamedTuple):
     smoothing: float = 0.01
 
     def check(self) -> None:
-        if not 0.0 < self.smoothing <= 1e245:
-            raise ValueError(
-                f"smoothing has to be positive and at most 1e245, got {self.smoothing}: "
-                "without it a single point has no variance"
-            )
+        check_shift_of_covariance(self.smoothing, "variance")
 
     def check_rows(self, X: NDArray[np.float64]) -> None:
         lowest, highest = column_ranges(X)
         width = float(np.max(highest - lowest))
         if not width * (width / self.smoothing) < 1e245:
             raise ValueError(
-                f"a column {width:.3g} wide is too much for the smoothing {self.smoothing:g}: the "
-                "dissimilarity overflows. Choose a larger smoothing, or a larger unit."
+                f"a column of width {width:.3g} is too wide for the smoothing {self.smoothing:g}: "
+                "the dissimilarity overflows. Choose a larger smoothing, or a larger unit."
             )
 
     def smoothing_map(self, n_features: int) -> Smoothing:
@@ -97,19 +93,20 @@ class DiagonalCovariance(NamedTuple):
     """The geometry of clusters with a mean and a variance per column.
 
     Scatter: the variances in double-double, leading digits first; never E x² − (E x)², which
-    cancels. Cached: v/ε for every column, the sum of their logarithms, the largest of them.
+    cancels. Cached: v/ε for every column, the sum of the logarithms, and the largest v/ε.
 
     **Exact values.** Let e₀ = v₀/A − 1 and e₁ = v₁/A − 1. As n₀e₀ + n₁e₁ = 0, the bracket of a
     column is n₀(e₀ − log(1 + e₀)) + n₁(e₁ − log(1 + e₁)). Neither term is negative, and both are
-    found without cancellation from v₁ − v₀, as those of the exponential family are.
+    computed from v₁ − v₀ without cancellation, as in the exponential family.
 
     **Bounds.** With v = A + (n₀n₁/n²)δ², a column adds ½[n log v − n₀ log v₀ − n₁ log v₁]. Sums of
-    logarithms are logarithms of products, so one logarithm will do for several columns. This grows
-    with |δ| and with either weight. As a function of v₁ its slope is ½n₁(1/v − 1/v₁): it falls up
-    to v₁ = v, which is v₁ = v₀ + (n₁/n)δ², and rises from there. So over a box, which knows the
-    range of the variances, it is least at the nearest mean, the smallest weight and that v₁ clamped
-    into its range. Where d is too small for such logarithms, the distance of the means over the
-    largest variance is a bound too, as Σ log(1 + xⱼ) ≥ log(1 + Σ xⱼ) ≥ 2Σxⱼ/(2 + Σxⱼ).
+    logarithms are logarithms of products, so several columns need only one logarithm. The term
+    grows with |δ| and with either weight. As a function of v₁ its slope is ½n₁(1/v − 1/v₁): it
+    falls up to v₁ = v, which is v₁ = v₀ + (n₁/n)δ², and rises from there. A box stores the range of
+    the variances. So over a box the term is smallest at the nearest mean, the smallest weight and
+    that v₁ clamped into its range. If d is too small for the precision of such logarithms, the
+    distance of the means over the largest variance is a bound too, because
+    Σ log(1 + xⱼ) ≥ log(1 + Σ xⱼ) ≥ 2Σxⱼ/(2 + Σxⱼ).
     """
 
     smoothing: float
@@ -162,12 +159,12 @@ class DiagonalCovariance(NamedTuple):
             if k % _COLUMNS_PER_LOG == _COLUMNS_PER_LOG - 1 or excess > 1e30:
                 logs += math.log1p(excess)
                 excess = 0.0
-                if 0.5 * weight * logs > cutoff:  # terms are not negative: it cannot come back
+                if 0.5 * weight * logs > cutoff:  # no term is negative: the sum stays above
                     break
         return 0.5 * weight * (logs + math.log1p(excess))
 
     def curvature(geometry, clusters, i, j, centre, scratch):
-        # That of a full covariance, column by column; see there.
+        # As for a full covariance, column by column: see `FullCovariance.curvature`.
         d, scatter, total = n_features(geometry, clusters), clusters.scatter, 0.0
         for k in range(d):
             inverse = 1.0 / (scatter[centre, k] + geometry.smoothing)
@@ -300,13 +297,13 @@ def _add_variance(clusters, i, k, high, low):
 
 @inlined_kernel
 def _by_distance(weight, distance, largest):
-    """The bound from (n₀n₁/n²)‖δ‖² and the largest variance, for numbers or eights."""
+    """The bound from (n₀n₁/n²)‖δ‖² and the largest variance, for scalars or vectors."""
     return weight * distance / (2.0 * largest + distance) * ROUNDING
 
 
 @inlined_kernel
 def _by_logs(weight, logs, own, n_columns):
-    """The bound from the sum of log v, and of the parts' logarithms by their shares."""
+    """The bound from the sum of log v, and the weighted mean of the parts' sums of logarithms."""
     doubt = 2.0 * LOG_OFF * (1 + n_columns // _COLUMNS_PER_QUICK_LOG)
     return (0.5 * ROUNDING) * weight * (logs * (1.0 - _SUM_OFF) - own * (1.0 + _SUM_OFF) - doubt)
 
@@ -370,7 +367,7 @@ def _slot_violation(geometry, clusters, a, b, x, cutoff):
 
 @kernel
 def _box_violation(geometry, clusters, a, b, boxes, node, heaviest, cutoff):
-    """The same for whatever x a box may hold."""
+    """The same for all x in a box."""
     total, d, group, lane = 0.0, n_features(geometry, clusters), node // LANES, node % LANES
     for k in range(d):
         mean = clusters.means[k, a]
@@ -386,7 +383,7 @@ def _box_violation(geometry, clusters, a, b, boxes, node, heaviest, cutoff):
 
 @kernel
 def _column_violation(geometry, clusters, a, b, k, lightest, heaviest, low, high, variance):
-    """What a column adds, x being between low and high as seen from a; see `projections`."""
+    """The term of one column, for x between low and high relative to a; see `projections`."""
     smoothing, step = geometry.smoothing, difference(clusters, a, b, k)
     variance_a = (clusters.scatter[a, k] + smoothing) * (1.0 - _SUM_OFF)
     variance_b = (clusters.scatter[b, k] + smoothing) * (1.0 + _SUM_OFF)

@@ -10,20 +10,20 @@ from numpy.typing import NDArray
 
 from fastrbhc.families._entropy import log_excess
 from fastrbhc.families._interface import Domain, family
-from fastrbhc.families._smoothing import Smoothing, shift
+from fastrbhc.families._smoothing import Smoothing, check_shift, shift
 
 
 @family("exponential", aliases=("itakura_saito",), separable=True, reducible=False)
 class Exponential(NamedTuple):
     """Exponential with independent columns: φ(x) = −Σⱼ log xⱼ.
 
-    The divergence of one column is that of Itakura and Saito, x/y − log(x/y) − 1. Without
-    smoothing it does not change when a column is measured in another unit.
+    The divergence of one column is the Itakura–Saito divergence, x/y − log(x/y) − 1. Without
+    smoothing it does not depend on the unit of the column.
 
     Parameters
     ----------
     smoothing : float, default=0.0
-        Added to every mean (the paper's φ₁). Needed, and positive, where rows hold zeros.
+        Added to every mean (the paper's φ₁). It must be positive if rows contain zeros.
 
     Examples
     --------
@@ -39,10 +39,7 @@ class Exponential(NamedTuple):
         return Domain(lower=0.0, includes_lower=self.smoothing > 0.0)
 
     def check(self) -> None:
-        if not 0.0 <= self.smoothing <= 1e120:
-            raise ValueError(
-                f"smoothing has to be at most 1e120 and not negative, got {self.smoothing}"
-            )
+        check_shift(self.smoothing)
 
     def smoothing_map(self, n_features: int) -> Smoothing:
         return shift(self.smoothing)
@@ -52,7 +49,7 @@ class Exponential(NamedTuple):
 
     def divergence(family, value, mean, step):
         ratio = value / mean
-        if ratio < 1e-300:  # it has lost digits, or all of them
+        if ratio < 1e-300:  # some or all of its digits are lost
             return step / mean - (math.log(value) - math.log(mean))
         return log_excess(ratio, step / mean)
 

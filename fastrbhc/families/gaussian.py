@@ -1,4 +1,4 @@
-"""Measurements whose clusters each have a shape of their own."""
+"""Measurements; each cluster has its own covariance matrix."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fastrbhc._engine.clusters.observations import column_ranges
 from fastrbhc._engine.geometry.full_covariance import FullCovariance
 from fastrbhc.families._interface import Domain, family
-from fastrbhc.families._smoothing import Smoothing, shift
+from fastrbhc.families._smoothing import Smoothing, check_shift_of_covariance, shift
 
 # Variance over smoothing: beyond this even double-double cannot tell flat clusters apart.
 _MAX_CONDITION = 1e20
@@ -30,8 +30,8 @@ class Gaussian(NamedTuple):
     ----------
     smoothing : float, default=0.01
         ε, added to the covariance (the paper's φ₁: a shift along the identity, which stays
-        inside the cone of covariances). It is in the squared unit of the data: scale the columns
-        first, so that it means the same in each of them.
+        inside the cone of covariances). Its unit is that of the data, squared: scale the columns
+        first, so that it means the same in every column.
 
     Examples
     --------
@@ -43,11 +43,7 @@ class Gaussian(NamedTuple):
     smoothing: float = 0.01
 
     def check(self) -> None:
-        if not 0.0 < self.smoothing <= 1e245:
-            raise ValueError(
-                f"smoothing has to be positive and at most 1e245, got {self.smoothing}: "
-                "without it a single point has no covariance"
-            )
+        check_shift_of_covariance(self.smoothing, "covariance")
 
     def check_rows(self, X: NDArray[np.float64]) -> None:
         lowest, highest = column_ranges(X)

@@ -13,7 +13,7 @@ from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.math.double_double import add, divide, two_sum
 from fastrbhc.families._entropy import entropy_divergence
 from fastrbhc.families._interface import Domain, family
-from fastrbhc.families._smoothing import Smoothing, contraction
+from fastrbhc.families._smoothing import Smoothing, check_contraction, contraction
 
 
 @family(
@@ -25,16 +25,17 @@ from fastrbhc.families._smoothing import Smoothing, contraction
 class Multinomial(NamedTuple):
     """Multinomial: φ(x) = Σⱼ xⱼ log(xⱼ/m), contracted towards the uniform proportions.
 
-    A row with m counts is m draws of a category: a point of weight m at the proportions
-    x/m. That is the paper's value when every row has the same m, and the right thing
-    when totals differ: long rows say more than short ones.
+    A row of total m is m draws of a category: a point of weight m at the proportions x/m. If
+    every row has the same m, this is the paper's value. If totals differ, rows with large totals
+    count for more, because they carry more information.
 
     Parameters
     ----------
     smoothing : float, default=0.1
-        Share of the way from the observed to uniform proportions (the paper's φ₀).
+        How far observed proportions are moved towards uniform ones, as a share of the way (the
+        paper's φ₀).
     weight_by_total : bool, default=True
-        With False every row is one observation of its proportions, whatever its total.
+        If False, every row is one observation of its proportions, whatever its total.
 
     Examples
     --------
@@ -50,8 +51,7 @@ class Multinomial(NamedTuple):
     weight_by_total: bool = True
 
     def check(self) -> None:
-        if not 0.0 <= self.smoothing < 1.0:
-            raise ValueError(f"smoothing has to lie in [0, 1), got {self.smoothing}")
+        check_contraction(self.smoothing)
 
     def observe(self, X: NDArray[np.float64]) -> Observations:
         totals = np.empty(X.shape[0])
@@ -63,7 +63,7 @@ class Multinomial(NamedTuple):
         return contraction(self.smoothing, towards=1.0 / n_features)
 
     def n_parameters(self, n_features: int) -> int:
-        return n_features - 1  # shares add up to 1
+        return n_features - 1  # proportions add up to 1
 
     def phi(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         return xlogy(x, x)

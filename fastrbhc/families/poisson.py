@@ -10,7 +10,7 @@ from scipy.special import xlogy
 
 from fastrbhc.families._entropy import entropy_divergence
 from fastrbhc.families._interface import Domain, family
-from fastrbhc.families._smoothing import Smoothing, shift
+from fastrbhc.families._smoothing import Smoothing, check_shift, shift
 
 
 @family("poisson", separable=True, reducible=False, domain=Domain(lower=0.0))
@@ -23,7 +23,7 @@ class Poisson(NamedTuple):
     Parameters
     ----------
     smoothing : float, default=0.01
-        Added to every mean (the paper's φ₁), so that a count of zero is nothing special.
+        Added to every mean (the paper's φ₁), so that φ has a finite slope at a count of zero.
 
     Examples
     --------
@@ -35,10 +35,7 @@ class Poisson(NamedTuple):
     smoothing: float = 0.01
 
     def check(self) -> None:
-        if not 0.0 <= self.smoothing <= 1e120:
-            raise ValueError(
-                f"smoothing has to be at most 1e120 and not negative, got {self.smoothing}"
-            )
+        check_shift(self.smoothing)
 
     def smoothing_map(self, n_features: int) -> Smoothing:
         return shift(self.smoothing)

@@ -23,7 +23,7 @@ class SphericalGaussian(NamedTuple):
     """Gaussian with covariance σ²I: φ(x) = ‖x‖²/(2σ²).
 
     The dissimilarity is Ward's cost, d = n₀n₁‖x̄₀ − x̄₁‖² / (2σ²(n₀+n₁)) (paper, eq. ward);
-    SciPy's Ward height is 2σ√d. It is reducible: the Lance–Williams recurrence
+    SciPy's Ward height is 2σ√d. d is reducible: the Lance–Williams recurrence
     (n₀+n₁+n₂)·d(c₀∪c₁, c₂) = (n₀+n₂)·d(c₀,c₂) + (n₁+n₂)·d(c₁,c₂) − n₂·d(c₀,c₁)
     bounds the left side from below by the minimum of d(c₀,c₂) and d(c₁,c₂) whenever
     d(c₀,c₁) is at most both (paper, theorem 2).
@@ -52,8 +52,8 @@ class SphericalGaussian(NamedTuple):
         width = float(np.max(highest - lowest))
         if not 0.5 * width * (width / self.variance) < 1e245:  # times columns and weights
             raise ValueError(
-                f"a column {width:.3g} wide is too much for the variance {self.variance:g}: the "
-                "dissimilarity overflows. Choose a larger variance, or a larger unit."
+                f"a column of width {width:.3g} is too wide for the variance {self.variance:g}: "
+                "the dissimilarity overflows. Choose a larger variance, or a larger unit."
             )
 
     def phi(self, x: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from fastrbhc._engine.clusters.observations import Observations
 from fastrbhc._engine.clusters.record import Clusters, difference, merge_weights
 from fastrbhc._engine.geometry.contract import ROUNDING, Storage, n_features, values_of_near
 from fastrbhc._engine.geometry.float32_means import mirror_distances, with_centred_mirror
-from fastrbhc._engine.geometry.ward import box_distances
+from fastrbhc._engine.geometry.ward import box_distances, leaf_distances
 from fastrbhc._engine.jit import fused_kernel, inlined_kernel, kernel
 from fastrbhc._engine.math.double_double import (
     add,
@@ -23,13 +23,13 @@ from fastrbhc._engine.math.double_double import (
     square,
     square_root,
 )
-from fastrbhc._engine.simd import at_most, broadcast, load, store
+from fastrbhc._engine.simd import at_most, load, store
 from fastrbhc.families._interface import Domain, family
 
-# A sum shorter than this share of its parts is 0, but for the rounding of double-double.
+# A sum shorter than this share of its parts is 0 up to the rounding of double-double.
 _CANCELLED = 1e-28
 
-# Added to lengths that may be 0, to divide by.
+# Added to lengths that may be 0 before dividing by them.
 _TINY = 1e-280
 
 
@@ -60,8 +60,8 @@ class VonMisesFisher(NamedTuple):
     2. If δ is at most d(a, x) and d(b, x), then ‖a + x‖ ≤ p + r − δ and ‖b + x‖ ≤ q + r − δ. Put
        into the identity, c² ≤ 2(c − δ)(r + C), so that c ≥ δ.
 
-    So both cannot be: where a and b are the nearest pair, their union is not nearer to x than both
-    of them were. By the second step heights never fall.
+    So if a and b are the nearest pair, 2 gives c ≥ δ, and the assumption of 1 does not hold: their
+    union is not nearer to x than both of them were. By 2, heights never decrease.
 
     Parameters
     ----------
@@ -107,13 +107,14 @@ class Directions(NamedTuple):
 
         d = κ(a + b)(1 − √(1 − h)) = κ(a + b)·h/(1 + √(1 − h)),
 
-    where nothing cancels for directions that are nearly the same. Where h comes near 1, 1 − h has
-    lost digits, and √(1 − h) is ‖s₀ + s₁‖/(a + b) itself.
+    in which nothing cancels for directions that are nearly the same. For h above ½, 1 − h loses
+    digits, and √(1 − h) is computed as ‖s₀ + s₁‖/(a + b).
 
     **Bounds.** d grows with the distance of the directions. It grows with either length as well:
-    the derivative along a is κ(1 − cos α), α being the angle between s₀ and s₀ + s₁. So over a box,
-    which holds directions and knows the least length, it is least at the nearest direction and that
-    length. And 1 − √(1 − h) ≥ h/2 + h²/8 + h³/16, the beginning of a series of positive terms.
+    the derivative along a is κ(1 − cos α), where α is the angle between s₀ and s₀ + s₁. A box
+    stores a range of directions and the smallest length. So over a box, d is smallest at the
+    nearest direction and that length. Finally, 1 − √(1 − h) ≥ h/2 + h²/8 + h³/16, the beginning of
+    a series of positive terms.
     """
 
     concentration: float
@@ -123,7 +124,7 @@ class Directions(NamedTuple):
         return Storage(cached=2, scan_features=1, mirrored=True, by_cluster=True, box_features=(0,))
 
     def with_mirror(self, clusters: Clusters) -> Clusters:
-        # Directions of unions may leave the frame of the points, but never this one.
+        # Directions of unions may lie outside the frame of the points, but not outside this one.
         clusters.mirror.centre[:] = 0.0
         clusters.mirror.radius = 1.0
         return with_centred_mirror(clusters)
@@ -147,7 +148,7 @@ class Directions(NamedTuple):
         return geometry.concentration * (length * (h / (1.0 + math.sqrt(rest))))
 
     def curvature(geometry, clusters, i, j, centre, scratch):
-        # φ″ = κ/‖t‖·(I − uuᵀ): what is perpendicular to the direction u of the centre.
+        # φ″ = κ/‖t‖·(I − uuᵀ): the part perpendicular to the direction u of the centre.
         d, means, along, total = n_features(geometry, clusters), clusters.means, 0.0, 0.0
         mean0, mean1 = _mean_length(clusters, i), _mean_length(clusters, j)
         for k in range(d):
@@ -174,12 +175,7 @@ class Directions(NamedTuple):
         _scan(geometry.concentration, clusters, i, start, stop, scratch)
 
     def leaf_values(geometry, clusters, i, start, cutoff, scratch):
-        means, residuals = clusters.means, clusters.residuals
-        distance = broadcast(0.0)
-        for k in range(n_features(geometry, clusters)):
-            leading = load(means, (k, start)) - means[k, i]
-            step = leading + (load(residuals, (k, start)) - residuals[k, i])
-            distance = distance + step * step
+        distance = leaf_distances(clusters, i, start, n_features(geometry, clusters))
         length0, length1 = clusters.cached[i, 0], load(clusters.cached.T, (0, start))
         near = at_most(_bound(geometry.concentration, length0, length1, distance), cutoff)
         return values_of_near(geometry, clusters, i, start, cutoff, near, scratch)
@@ -196,7 +192,7 @@ class Directions(NamedTuple):
 
 @inlined_kernel
 def _bound(concentration, length0, length1, distance):
-    """The series for a squared distance of directions, for numbers or eights."""
+    """The series for a squared distance of directions, for scalars or vectors."""
     length = (length0 + length1) + _TINY
     h = (length0 / length) * (length1 / length) * distance
     series = 0.5 + h * (0.125 + 0.0625 * h)
@@ -212,7 +208,7 @@ def _scan(concentration, clusters, i, start, stop, scratch):
     for s in range(stop - start):
         distance = distances[s] * factor - slack
         distance = distance if distance > 0.0 else 0.0
-        # The weight of a free slot is not a number.
+        # The weight of a free slot is NaN.
         bounds[s] = _bound(concentration, length, lengths[s], distance) + 0.0 * weights[s]
 
 
@@ -226,8 +222,9 @@ def _mean_length(clusters, i):
 def _normalise(clusters, i, weight, shortest):
     """Turn the vector in the place of the mean of slot i into a direction, and cache its length.
 
-    The length is multiplied by a weight; if it is not above the shortest, it is 0. The vector is
-    first divided by its largest entry: then the direction in a single column is 1 or −1 exactly.
+    The length is multiplied by a weight. A vector without an entry above ``shortest`` counts as 0.
+    The vector is first divided by its largest entry, so that in a single column the direction is
+    exactly 1 or −1.
     """
     means, residuals, cached = clusters.means, clusters.residuals, clusters.cached
     largest, rest = 0.0, 0.0
@@ -257,8 +254,8 @@ def _normalise(clusters, i, weight, shortest):
 def _directions(X, high, low):
     """Rows divided by their lengths, in double-double.
 
-    First by their largest entry: the quotients of a row and of its multiples are the same, to the
-    bit, and their squares do not overflow.
+    They are divided by their largest entry first. The quotients are then the same, to the bit, for
+    a row and its multiples, and their squares do not overflow.
     """
     for i in range(X.shape[0]):
         largest, total, rest = 0.0, 0.0, 0.0

@@ -11,7 +11,7 @@ from fastrbhc._optional import require
 if TYPE_CHECKING:
     from fastrbhc.reducibility.report import ReducibilityReport
 
-# Up to so many violations per merge, they are counted on a linear axis.
+# Up to this many violations per merge, the axis is linear.
 _FEW = 10
 
 

@@ -44,7 +44,7 @@ def picture(draw: Callable[[Any], Any], size: tuple[float, float]) -> str:
 
 
 def png(draw: Callable[..., Any], size: tuple[float, float], n_axes: int = 1) -> bytes:
-    """What ``draw`` puts on Axes side by side, as the bytes of a PNG file of so many inches."""
+    """A PNG file, as bytes, of what ``draw`` puts on Axes side by side; the size is in inches."""
     from matplotlib.figure import Figure
 
     # Not from pyplot, which would keep the figure and show it once more.

@@ -28,15 +28,14 @@ class Dendrogram(Views):
     """A binary tree over the rows of a data set, or a forest if merging stopped at λ.
 
     Merges are listed by *level*: the level of a merge is the largest height in its subtree, so
-    children come before their parents. For a greedy tree this is the order
-    in which the merges were made, inversions included. A merge belongs to the clustering at λ
-    iff its level is below λ.
+    children come before their parents. For a greedy tree this is the order in which the merges were
+    made, inversions included. A merge belongs to the clustering at λ iff its level is below λ.
 
     Attributes
     ----------
     merges : ndarray of shape (m, 2), int64
-        The two nodes that each merge joins, in SciPy's numbering: leaves are 0…n−1 and
-        row i makes node n + i.
+        The two nodes that each merge joins, in SciPy's numbering: leaves are 0…n−1, and
+        ``merges[i]`` creates node n + i.
     heights : ndarray of shape (m,), float64
         The dissimilarity at each merge. If d is not reducible, a parent may be below its child (an
         inversion).
@@ -98,7 +97,7 @@ class Dendrogram(Views):
 
     @property
     def merge_costs(self) -> NDArray[np.float64]:
-        """What each merge adds to the cost of a clustering, which is its height."""
+        """The contribution of each merge to the cost of a clustering: its height."""
         return self.heights
 
     def cut(

@@ -52,7 +52,8 @@ def to_pandas(tree: Dendrogram) -> Any:
     -------
     pandas.DataFrame
         One row per merge, indexed by its node, with the columns left, right (the two parts),
-        height, level, weight, size (number of rows) and step (its position in the order of making).
+        height, level, weight, size (number of rows) and step (its position in the order in which
+        merges were made).
 
     Examples
     --------
@@ -222,13 +223,13 @@ def to_json(tree: Dendrogram, names: Sequence[Any] | None = None) -> str:
         ``threshold``
             λ at which merging was stopped, null for a whole tree.
         ``children``
-            Pairs of nodes; the i-th pair is joined to node n + i, children come first.
+            Pairs of nodes; the i-th pair is joined into node n + i. Children come before parents.
         ``heights``, ``weights``, ``steps``
-            Of each merge, as in `Dendrogram`; the last is empty if unknown.
+            One value per merge, as in `Dendrogram`; ``steps`` is empty if unknown.
         ``leaf_weights``
-            Of each row; null if all are 1.
+            One value per row; null if all are 1.
         ``names``
-            Of each row, if given.
+            One name per row, if given.
 
     See Also
     --------

@@ -23,7 +23,7 @@ class ClusteringPath:
 
     Clustering j is the one for all λ with ``thresholds[j − 1] < λ ≤ thresholds[j]``, so that
     ``tree.cut(path.thresholds[j])`` has ``path.n_clusters[j]`` clusters. Merges at the same level
-    are made by the same λ and count as one step.
+    are one step.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class ClusteringPath:
         return self.thresholds.size
 
     def at(self, threshold: float) -> int:
-        """Which clustering a threshold gives.
+        """The clustering that a threshold gives, as an index.
 
         Parameters
         ----------

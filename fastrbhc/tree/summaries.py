@@ -37,8 +37,9 @@ def summary_of_cut(
     threshold, n_clusters : float or int, optional
         Where to cut; by default the trees as they are.
     family : str or record, default="gaussian"
-        The family of the means: for multinomial counts they are means of the proportions, weighted
-        by the totals of the rows; for all other families, means of the values.
+        The family of the means. For multinomial counts they are means of the proportions, weighted
+        by the totals of the rows; for von Mises–Fisher, means of the directions; for all other
+        families, means of the values.
 
     Returns
     -------

@@ -17,6 +17,12 @@ FINISHED, OUT_OF_BUDGET, WANTS_REBUILD, WANTS_LOOK_UP, WANTS_MERGES = 0, 1, 2, 3
 # within half a second.
 _SECONDS = 0.1
 
+# Longer batches of look-ups or merges are distributed by Python, which can be interrupted.
+LONG_SECONDS = 0.1
+
+# Pieces of a batch per thread of a team: enough to keep all threads busy to the end.
+PIECES_PER_THREAD = 4
+
 
 def run_interruptibly(
     advance: Callable[[int], int],

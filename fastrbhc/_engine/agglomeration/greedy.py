@@ -27,7 +27,9 @@ from numpy.typing import NDArray
 
 from fastrbhc._engine.agglomeration.driver import (
     FINISHED,
+    LONG_SECONDS,
     OUT_OF_BUDGET,
+    PIECES_PER_THREAD,
     WANTS_LOOK_UP,
     WANTS_REBUILD,
     run_interruptibly,
@@ -61,12 +63,6 @@ from fastrbhc._engine.records import Job, call, record
 from fastrbhc._engine.simd import lowest_set_bit
 from fastrbhc._engine.team import Team, parallel_for, team_of
 from fastrbhc._engine.threads import Threads
-
-# Longer batches of look-ups are distributed by Python, which can be interrupted.
-_LONG_SECONDS = 0.1
-
-# Pieces of a batch per thread: enough to keep all threads busy to the end.
-_PIECES = 4
 
 # Number of consecutive confirmed batches after which the batch size doubles.
 _GROW_AFTER = 8
@@ -142,7 +138,7 @@ def greedy(
     def advance(budget: int) -> int:
         nonlocal seconds
         before, start = batch.n_looked_up, time.perf_counter()
-        longest = max(1, int(_LONG_SECONDS / seconds))
+        longest = max(1, int(LONG_SECONDS / seconds))
         with threads.helping(state.team) as scratch:
             status = _advance(state, longest, budget, scratch)
         looked_up = batch.n_looked_up - before
@@ -240,7 +236,7 @@ def _advance(state, longest, budget, scratch):
 @kernel
 def _n_pieces(count, team):
     """The number of pieces for the look-ups or merges of a batch."""
-    return min(count, _PIECES * team.size)
+    return min(count, PIECES_PER_THREAD * team.size)
 
 
 @kernel
@@ -249,7 +245,7 @@ def _choose(state):
 
     The first link that is stale, or will be once the pairs have merged, ends the batch: it may
     lead to a pair that comes before the next one. Stale links slightly further down are looked up
-    in advance, so that the next batch does not end as soon as it begins: otherwise most batches
+    in advance, so that the next batch does not end as soon as it begins. Without this, most batches
     had one pair, with as many look-ups in total.
     """
     log, links, heap, batch = state.log, state.links, state.heap, state.batch

@@ -24,7 +24,9 @@ import numpy as np
 
 from fastrbhc._engine.agglomeration.driver import (
     FINISHED,
+    LONG_SECONDS,
     OUT_OF_BUDGET,
+    PIECES_PER_THREAD,
     WANTS_LOOK_UP,
     WANTS_MERGES,
     WANTS_REBUILD,
@@ -70,15 +72,12 @@ from fastrbhc._engine.records import Job, call, record
 from fastrbhc._engine.team import Team, parallel_for, team_of
 from fastrbhc._engine.threads import Threads
 
-# Longer rounds are distributed by Python, which can be interrupted.
-_LONG_SECONDS = 0.1
-
-# Boxes are fitted again for each pair if there are few pairs, else for all that were touched: with
-# more than one pair for so many slots.
+# With more than one pair per this many slots, all touched boxes are refitted together; otherwise
+# boxes are refitted pair by pair.
 _SLOTS_PER_PAIR = 256
 
-# Pieces of a round per thread, and the smallest number of slots or pairs per piece.
-_PIECES, _SMALLEST_PIECE = 4, 16
+# The smallest number of slots or pairs per piece of a round.
+_SMALLEST_PIECE = 16
 
 
 @record
@@ -173,8 +172,8 @@ def _merge_by_levels(
         relocate(rounds, slots, new_places(slots, used))
 
     def advance(budget: int) -> int:
-        longest_queue = int(_LONG_SECONDS / seconds_per_query)
-        longest_list = int(_LONG_SECONDS / seconds_per_merge)
+        longest_queue = int(LONG_SECONDS / seconds_per_query)
+        longest_list = int(LONG_SECONDS / seconds_per_merge)
         with threads.helping(state.team) as scratch:
             return int(_advance(state, longest_queue, longest_list, scratch))
 
@@ -244,7 +243,7 @@ def _merge_round(state, scratch):
 @kernel
 def _n_pieces(count, n_threads):
     """The number of pieces for ``count`` slots or pairs."""
-    return min(1 + count // _SMALLEST_PIECE, _PIECES * n_threads)
+    return min(1 + count // _SMALLEST_PIECE, PIECES_PER_THREAD * n_threads)
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""The order in which merges are listed where d is reducible, and any order gives the same tree."""
+"""The order in which merges are listed if d is reducible: then any order gives the same tree."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from fastrbhc._engine.traversal import in_order, subtree_maxima
 
 
 def by_level(merges: Merges, n: int) -> Merges:
-    """The merges as if made in the order of their heights, which d being reducible allows.
+    """The merges in the order of their heights, which is valid because d is reducible.
 
-    So the order tells nothing of slots or rounds. Where several merges are equally high, those
-    with the fewest merges below come first, and of these the one with the smallest rank.
+    The order therefore does not depend on slots or rounds. Of merges at the same height, those with
+    the shallowest subtrees come first, and of these the one with the smallest rank.
     """
     children, heights = merges
     levels = subtree_maxima(children, heights, n)
@@ -33,9 +33,9 @@ def by_level(merges: Merges, n: int) -> Merges:
 def _depths_and_ranks(
     children: NDArray[np.int64], n: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Of each merge how many are below it on the longest path, and its smaller rank.
+    """For each merge the number of merges on the longest path below it, and its smaller rank.
 
-    A leaf is named by its rank, and no two merges have the same smaller rank.
+    Leaves are numbered by their ranks, and no two merges have the same smaller rank.
     """
     depths, smaller, unions = np.zeros((3, children.shape[0]), np.int64)
     _find_depths_and_ranks(children, n, depths, smaller, unions)

@@ -1,9 +1,8 @@
-"""What `levels` chooses merges from: nearest neighbours, and whose neighbour each cluster is.
-is.
+"""The state from which `levels` chooses merges: nearest and reverse neighbours.
 
-Every cluster stands in the list of the clusters with the same nearest neighbour. It leaves that
-list only when the neighbour is merged, and then the whole list is read, so that a round costs what
-it changes.
+Every cluster is in the list of its nearest neighbour. It leaves that list only when the neighbour
+is merged, and then the whole list is read, so that the cost of a round is proportional to the
+changes.
 """
 
 from __future__ import annotations
@@ -16,52 +15,52 @@ from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.neighbors.contract import UNKNOWN, Queries, as_hint, hint_of
 from fastrbhc._engine.records import record
 
-# With so few clusters left, all the rest is one level.
+# With fewer keys than this, all remaining merges are one level.
 _LAST_LEVEL = 64
 
-# Slots that one call looks through when a level starts.
+# Number of slots per stretch; threads share the stretches when a level starts.
 STRETCH = 4096
 
-# Keys are counted by their exponent and the first four bits after it.
+# Keys are counted by their exponent and the first four bits of their mantissa.
 _KEY_SHIFT, _KEY_COUNTS = 48, 1 << 15
 
 
 @record
 class ReverseNeighbors:
-    """Whose nearest neighbour a slot is: a linked list for every slot."""
+    """The clusters whose nearest neighbour is a given slot: one linked list per slot."""
 
-    head: NDArray[np.int32]  # the first of those whose neighbour the slot is
-    next: NDArray[np.int32]  # the next of those with the same neighbour
+    head: NDArray[np.int32]  # by slot: the first cluster in its list
+    next: NDArray[np.int32]  # by slot: the next cluster with the same neighbour
 
 
 @record
 class Rounds:
-    """What the merges of a level are chosen from."""
+    """The state of the rounds of a level."""
 
     reverse: ReverseNeighbors
-    queries: Queries  # its values are the keys: d to the neighbour, or a lower bound where stale
+    queries: Queries  # its values are the keys: d to the neighbour, or a lower bound if stale
     found: NDArray[np.int32]  # slots that have been looked up
-    unions: NDArray[np.int32]  # of each pair to be merged the slot that will hold the union
-    partners: NDArray[np.int32]  # and the slot of the other part
-    stretches: NDArray[np.int64]  # (…, 2), how many each stretch of slots has queued and found
-    counts: NDArray[np.int64]  # how many keys have the same leading bits
+    unions: NDArray[np.int32]  # by pair: the slot that will hold the union
+    partners: NDArray[np.int32]  # by pair: the slot of the other part
+    stretches: NDArray[np.int64]  # (…, 2), numbers of slots queued and found per stretch
+    counts: NDArray[np.int64]  # numbers of keys by their leading bits
     n_queued: int
     n_found: int
     n_pairs: int
-    looked_up: bool  # whether the queue has been looked up, and not yet entered into the lists
+    looked_up: bool  # whether the queue has been looked up but not yet entered into the lists
     level: float  # only pairs below it are merged
 
 
 @record
 class LevelStart:
-    """All that the start of a level depends on."""
+    """The task of `start_level`."""
 
     clusters: Clusters
     rounds: Rounds
 
 
 def new_rounds(n: int, capacity: int, threshold: float) -> Rounds:
-    """The first n slots are to be looked up."""
+    """The initial state, with the first n slots to be looked up."""
     queries = Queries(
         queue=np.empty(capacity, np.int32),
         values=np.full(capacity, np.inf),
@@ -90,7 +89,7 @@ def new_rounds(n: int, capacity: int, threshold: float) -> Rounds:
 
 @kernel
 def next_level(rounds, n_slots):
-    """A level that half of the keys are below, or a few more; NaN if none is left.
+    """A level with half of the keys below it, or a few more; NaN if no key is left.
 
     Keys are counted by their leading bits: one pass, without a copy, and the order of the slots
     does not matter.
@@ -116,7 +115,7 @@ def next_level(rounds, n_slots):
 
 @kernel
 def enlist(rounds):
-    """Enter those that have been looked up into the lists of their neighbours."""
+    """Enter the slots that were looked up into the lists of their neighbours."""
     reverse, queries, count = rounds.reverse, rounds.queries, rounds.n_queued
     for q in range(count):
         x = queries.queue[q]
@@ -130,7 +129,7 @@ def enlist(rounds):
 
 @kernel
 def start_level(task, first, last, scratch):
-    """Queue what is stale below the level, and find the pairs that waited for it.
+    """Queue the clusters with stale keys below the level, and find the reciprocal pairs below it.
 
     Each stretch writes to its own part of the lists, so that threads can share them.
     """
@@ -154,7 +153,7 @@ def start_level(task, first, last, scratch):
 
 @kernel
 def compact_lists(rounds, n_stretches):
-    """Make one list of those of all stretches."""
+    """Close the gaps between the stretches of both lists."""
     queue, found, stretches = rounds.queries.queue, rounds.found, rounds.stretches
     n_queued, n_found = 0, 0
     for stretch in range(n_stretches):
@@ -170,7 +169,7 @@ def compact_lists(rounds, n_stretches):
 
 @kernel
 def pair_up(rounds):
-    """Find pairs to merge among the slots found; queue unions and those who lose a neighbour."""
+    """Find pairs to merge among the slots found; queue unions, and clusters losing a neighbour."""
     queries, reverse, level = rounds.queries, rounds.reverse, rounds.level
     keys, neighbors, queue = queries.values, queries.neighbors, queries.queue
     n_queued, pairs = rounds.n_queued, 0
@@ -210,14 +209,14 @@ def relocate(rounds: Rounds, slots: NDArray[np.int64], places: NDArray[np.int64]
 
 @kernel
 def _remap_slots(rounds, n, places):
-    """Name neighbours and lists by the places that they have moved to."""
+    """Replace slots in neighbours, lists and queue by their new places."""
     neighbors, reverse = rounds.queries.neighbors, rounds.reverse
     for x in range(n):
         y = np.int64(neighbors[x])
         if y >= 0:
             neighbors[x] = places[y]
         elif y != UNKNOWN:
-            # A slot that was only likely near may be gone, and places is −1 there.
+            # The slot of a hint may be free by now; its new place is then −1.
             neighbors[x] = as_hint(places[hint_of(y)])
         if reverse.head[x] >= 0:
             reverse.head[x] = places[reverse.head[x]]

@@ -22,7 +22,7 @@ from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.math.double_double import two_sum, weighted_mean
 from fastrbhc._engine.records import replaced
 
-# Columns of rows, or entries of their scatter, that one call of a kernel looks at.
+# Entries of rows, or of their scatter, that one call of a kernel processes.
 _PORTION = 4_000_000
 
 
@@ -33,12 +33,12 @@ def clusters_of_points(
     mirrored: bool = True,
     by_cluster: bool = False,
 ) -> Clusters:
-    """One slot for every point; points come in the order that decides ties.
+    """One slot per point; the order of the points decides ties.
 
-    If padded, free slots fill up the last leaf, and spare ones follow. Without a mirror there are
-    no scan features either, and no ``lower_bounds``. With one to scan, the means themselves may as
-    well lie together by cluster: exact values of Caltech's words (1,000 columns) then take a
-    quarter of the time, as each column is no longer a line of memory of its own.
+    If padded, free slots fill up the last leaf, and spare slots follow. Without a mirror there are
+    no scan features either, and no ``lower_bounds``. If a mirror is scanned instead of the means,
+    the means can be stored by cluster. This makes exact values faster with many columns, because
+    the columns of a mean share cache lines.
     """
     n, n_features = points.means.shape
     leaves = -(-n // LEAF_SIZE) * LEAF_SIZE
@@ -69,7 +69,7 @@ def put_points(clusters: Clusters, points: Observations) -> None:
 
 
 def cache_of_points(geometry: Any, clusters: Clusters, scratch: Any) -> None:
-    """Fill in what is cached of clusters that are points."""
+    """Fill in the cached values of clusters that are single points."""
     alike = storage(geometry, clusters.means.shape[0]).points_alike
     _refresh(geometry, clusters, 1 if alike else clusters.n_slots, scratch)
     if alike:
@@ -80,7 +80,7 @@ def cache_of_points(geometry: Any, clusters: Clusters, scratch: Any) -> None:
 def clusters_of_groups(
     geometry: Any, rows: Observations, labels: NDArray[np.int64], n_groups: int
 ) -> Clusters:
-    """One slot for every group of rows; a group without weight leaves its slot free."""
+    """One slot per group of rows; the slot of a group without weight is free."""
     n, n_features = rows.means.shape
     clusters = _empty_clusters(geometry, n_groups, n_features)
     weights = np.ones(n) if rows.weights is None else rows.weights
@@ -101,7 +101,7 @@ def clusters_of_groups(
 
 
 def dissimilarities(geometry: Any, clusters: Clusters) -> NDArray[np.float64]:
-    """d of every pair of slots, i < j, by rows. For few clusters: the result is quadratic."""
+    """d of all pairs of slots i < j, row by row; n(n − 1)/2 values, so for few clusters only."""
     n_features, n = clusters.means.shape
     out = np.empty(n * (n - 1) // 2)
     _all_pairs(geometry, clusters, new_scratch(geometry, n_features), out)
@@ -109,7 +109,7 @@ def dissimilarities(geometry: Any, clusters: Clusters) -> NDArray[np.float64]:
 
 
 def nearest_clusters(geometry: Any, clusters: Clusters, rows: Observations) -> NDArray[np.int64]:
-    """For every row, as a cluster of its own, the slot at the smallest d; the first of equals."""
+    """For every row, as a cluster of its own, the slot with the smallest d; the first of ties."""
     n, n_features = rows.means.shape
     labels = np.empty(n, np.int64)
     weights = np.ones(n) if rows.weights is None else rows.weights
@@ -127,7 +127,7 @@ def nearest_clusters(geometry: Any, clusters: Clusters, rows: Observations) -> N
 def variances_at(family: Any, means: NDArray[np.float64]) -> NDArray[np.float64]:
     """1/φ″ of a separable family, without smoothing, for every mean; 0 where φ″ is infinite.
 
-    That is the variance of a row whose mean it is.
+    This is the variance of a row with that mean.
     """
     second = type(family).second_derivative
     with np.errstate(all="ignore"):
@@ -229,7 +229,7 @@ def _all_pairs(geometry, clusters, scratch, out):
 
 @kernel
 def _assign(geometry, clusters, means, residuals, weights, alike, scratch, labels, start, stop):
-    """Put each row into the last slot and look for the nearest of the others."""
+    """Put each row into the last slot, and find the nearest of the other slots."""
     last = clusters.weights.size - 1
     for row in range(start, stop):
         clusters.weights[last] = weights[row]

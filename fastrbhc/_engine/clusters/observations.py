@@ -1,7 +1,7 @@
 """Rows as weighted points: the step from X to statistics.
 
-Repeated rows merge at exactly zero, for every family. They are collapsed into one weighted point
-first, which is faster, and exact: the mean of equal rows is not computed.
+The rows are ordered by a hash of their values, which breaks ties between dissimilarities. Equal
+rows are adjacent in this order, and `duplicates` collapses them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def take(rows: Observations, which: NDArray[np.intp]) -> Observations:
 def column_ranges(X: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The smallest and the largest value of each column.
 
-    NumPy reduces rows of few columns at a tenth of the speed of column by column.
+    With few columns, NumPy's reduction over rows has a tenth of the speed of column by column.
     """
     if X.shape[1] > 16:
         return X.min(axis=0), X.max(axis=0)

@@ -45,7 +45,7 @@ class Clusters:
     """
 
     weights: NDArray[np.float64]  # (n,)
-    means: NDArray[np.float64]  # (d, n), the leading digits, or of what a geometry has instead
+    means: NDArray[np.float64]  # (d, n), leading digits; a geometry may store other vectors
     residuals: NDArray[np.float64]  # (d, n), the digits after them
     scatter: NDArray[np.float64]  # (n, q), second moments about the mean; q = 0 if not needed
     cached: NDArray[np.float64]  # (n, r), values derived from the other statistics
@@ -133,7 +133,7 @@ def selected(clusters: Clusters, slots: NDArray[np.int64]) -> Clusters:
 
 
 def _columns(values: NDArray[Any], slots: NDArray[np.int64]) -> NDArray[Any]:
-    # Indexing alone gives one row another layout than several, and kernels another type.
+    # Indexing alone would give one row another layout than several rows, and so another type.
     return np.ascontiguousarray(values[:, slots])
 
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from fastrbhc._engine.jit import python_contract
 from fastrbhc._engine.records import record
 
-# Slots whose bounds are computed together, so that they stay in the L1 cache. With 64 scans took a
-# fifth longer, with 1024 as long.
+# Slots whose bounds are computed together, so that they stay in the L1 cache. Scans took a fifth
+# longer with 64 slots, and the same time with 1024.
 BLOCK = 256
 
 # Queries that scan a block together, while it is in the cache.
@@ -30,7 +30,7 @@ class ScratchShapes(NamedTuple):
 
 @python_contract
 def scratch_shapes(geometry: Any, n_features: int) -> ScratchShapes:
-    """What a geometry needs beside what all of them have; by default nothing."""
+    """Scratch memory that only this geometry needs; by default none."""
     return ScratchShapes()
 
 

@@ -41,10 +41,9 @@ def mirror_distances(clusters, i, start, stop, distances):
     Returns (factor, slack) such that factor·distances[s] − slack ≤ ‖t_s − t_i‖².
 
     Mirrored means are in [−1, 1], each within 2⁻²⁴ of its exact value, so the difference of two is
-    off by a vector of length at most e = 2⁻²³√d. With a the distance of the
-    mirrored means, (a − e)² ≥ (1−θ)a² − (1/θ − 1)e² for every θ in (0, 1). θ also covers the
-    rounding of the sum of d squares, at most (d+2)·2⁻²⁴ of it; e is doubled to cover its own
-    rounding.
+    off by a vector of length at most e = 2⁻²³√d. With a the distance of the mirrored means,
+    (a − e)² ≥ (1−θ)a² − (1/θ − 1)e² for every θ in (0, 1). θ also covers the rounding of the sum of
+    d squares, at most (d+2)·2⁻²⁴ of it; e is doubled to cover its own rounding.
     """
     size, mirror, values = stop - start, clusters.mirror, clusters.mirror.values
     n_columns = values.shape[0]
@@ -74,7 +73,7 @@ def mirror_distances(clusters, i, start, stop, distances):
 
 @kernel
 def mirror_scale(clusters, half_curvature):
-    """(scale, slack) for `set_limit`: half a cutoff of d on mirrored means is the scale times it.
+    """(scale, slack) for `set_limit`: ``half_cutoff`` is the scale times the cutoff of d.
 
     As `mirror_distances` says, ‖t_s − t_i‖² in units of the radius is at least
     (1−θ)a² − e²/θ, with a the distance of the mirrored means; here θ covers nothing else. So

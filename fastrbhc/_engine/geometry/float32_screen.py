@@ -64,7 +64,7 @@ def rounding(n_columns):
 
 @kernel
 def pack_queries(mirrored, weights, queue, first, last, queries):
-    """Copy the queries, and pad the last four with queries that no slot is near to."""
+    """Copy the queries, and pad the last group of four with queries that match no slot."""
     n_columns = mirrored.shape[0]
     for q in range(last - first):
         i = np.int64(queue[first + q])
@@ -86,16 +86,16 @@ def pack_queries(mirrored, weights, queue, first, last, queries):
 def set_limit(queries, q, half_cutoff, slack):
     """The limit of a query: pairs within ‖x − y‖² ≤ 2·half_cutoff·(1/w_x + 1/w_y) + 2·slack pass.
 
-    Let hats denote what is computed, g, K and u = 1/w the exact values. `pack_block` provides
+    Let hats denote computed values, and g, K and u = 1/w the exact ones. `pack_block` provides
     ĥ(1 + γ) + γ·g_y ≤ g_y and û(1 − γ) ≥ u_y, and K̂ ≥ K. The computed sum Â differs from
     ĥ − K̂û − x·y by at most γ·(ĥ + K̂û + Σ|x_k·y_k|), and the last term is at most g_x + g_y. So
 
         g_y − K·u_y − x·y ≥ ĥ(1 + γ) + γ·g_y − K̂û(1 − γ) − x·y ≥ Â − γ·g_x,
 
-    and where Â is above a limit of at least K·u_x + slack − (1 − γ)g_x, the pair is too far
-    apart: g_x + g_y − x·y > K(u_x + u_y) + slack. Underflow loses
-    far less than the slack. If K or the limit is not finite in single precision, all pairs pass; Â
-    is NaN for free slots only, and NaN fails every comparison.
+    and if Â is above a limit of at least K·u_x + slack − (1 − γ)g_x, the pair is too far apart:
+    g_x + g_y − x·y > K(u_x + u_y) + slack. Underflow loses far less than the slack. If K or the
+    limit is not finite in single precision, all pairs pass. Â is NaN only for free slots, and NaN
+    fails every comparison.
     """
     last = queries.shape[1] - 1
     if half_cutoff < 1e30:

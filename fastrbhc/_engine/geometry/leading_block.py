@@ -1,6 +1,6 @@
 """Bounds from the leading columns of full covariances, for many slots at a time.
 
-Restricted to some of the columns, d can only be smaller. With Q leading columns it takes a Q × Q
+Restricted to some of the columns, d can only be smaller. With Q leading columns it needs a Q × Q
 Cholesky factor, which is computed here for many slots at once, entry by entry: each step is one
 loop over the slots, which the compiler vectorises. The points are along their principal axes, so
 these few columns decide most of the pairs that the distance of the means does not.
@@ -11,9 +11,9 @@ and an upper bound of the largest eigenvalue of the whole matrix.
 
 Rounding errors. The computed factor is exact for a matrix whose entries are off by at most
 γ√(aₖₖaₘₘ), γ = 1e-15. Let D be the diagonal and M = D^(−½)AD^(−½), whose trace is Q; its smallest
-eigenvalue is at least det M / e. So where det M ≥ KEPT = 1e-8, neither δᵀA⁻¹δ nor det A^(1/Q) is
-off by more than 2eQγ/KEPT < 4e-6 of itself, and the logarithm of all that by less than DOUBT =
-1e-4. Where det M is smaller, this bound is not used.
+eigenvalue is at least det M / e. So if det M ≥ KEPT = 1e-8, neither δᵀA⁻¹δ nor det A^(1/Q) has a
+relative error above 2eQγ/KEPT < 4e-6, and the error of the logarithm is below DOUBT = 1e-4. If
+det M is smaller, this bound is not used.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def n_scan_features(n_features: int) -> int:
 
 
 def lanes_size(n_features: int) -> int:
-    """The number of values per slot in the course of the computation."""
+    """The number of intermediate values per slot."""
     q = min(n_features, LEADING)
     return q + q * (q - 1) // 2 + 2 * q + 6
 
@@ -196,7 +196,7 @@ def leading_bounds(ridge, clusters, i, slots, count, lanes, bounds):
 
 @fused_kernel
 def _take(columns, which, own, slots, first, n, begin, lanes, target):
-    """One column for n slots, plus the number of the cluster itself."""
+    """Copy one column of n slots to row ``target`` of lanes, and add the cluster's own value."""
     if begin >= 0:
         for s in range(n):
             lanes[target, s] = columns[which, begin + s] + own

@@ -47,12 +47,12 @@ from fastrbhc._engine.simd import (
     store,
 )
 
-# Of families that users have declared: whether their variance function takes eight numbers.
+# For user-defined families: whether the variance function accepts vectors of eight.
 _VECTORIZABLE: dict[Any, bool] = {}
 
 
 class Separable(NamedTuple):
-    """d = Σⱼ n₀·B(t₀ⱼ, tⱼ) + n₁·B(t₁ⱼ, tⱼ) with the family's divergence B, smoothed."""
+    """d = Σⱼ n₀·B(t₀ⱼ, tⱼ) + n₁·B(t₁ⱼ, tⱼ), with B the divergence of the smoothed φ."""
 
     family: Any
     scale: float
@@ -67,23 +67,23 @@ class Separable(NamedTuple):
         for k in range(n_features(geometry, clusters)):
             mean0, mean1 = clusters.means[k, i], clusters.means[k, j]
             step = scale * difference(clusters, i, j, k)
-            if step == 0.0:  # most columns, where counts are sparse
+            if step == 0.0:  # true of most columns if counts are sparse
                 continue
             mean = scale * (share0 * mean0 + share1 * mean1) + offset
             value0, value1 = scale * mean0 + offset, scale * mean1 + offset
             total += w0 * divergence(family, value0, mean, -share1 * step) + w1 * divergence(
                 family, value1, mean, share0 * step
             )
-            if total > cutoff:  # terms are not negative: the sum cannot come back
+            if total > cutoff:  # no term is negative: the sum stays above
                 break
         return total
 
     def curvature(geometry, clusters, i, j, centre, scratch):
-        scale = geometry.scale  # inside φ: its square comes out
+        scale = geometry.scale  # inside φ, so φ″ has its square as a factor
         total = 0.0
         for k in range(n_features(geometry, clusters)):
             step = scale * difference(clusters, i, j, k)
-            if step != 0.0:  # else nothing, even where φ″ is infinite
+            if step != 0.0:  # else the term is 0, even if φ″ is infinite
                 mean = scale * clusters.means[k, centre] + geometry.offset
                 total += second_derivative(geometry.family, mean) * step * step
         return total
@@ -137,7 +137,7 @@ class Separable(NamedTuple):
             mirrored[row, i] = min(max(value, LOW), HIGH)
 
     def with_mirror(self, clusters: Clusters) -> Clusters:
-        """The clusters with their mirror, or without one if it would hide what tells them apart."""
+        """The clusters with their mirror, or without it if clipping hides most differences."""
         n_features, mirror = clusters.means.shape[0], clusters.mirror
         information, hidden, relative = np.zeros(n_features), 0.0, 0.0
         for k in range(n_features):
@@ -150,7 +150,7 @@ class Separable(NamedTuple):
                 lowest**2 / variance_function(self.family, lowest),
                 highest**2 / variance_function(self.family, highest),
             )
-        if not hidden <= information.sum():  # most of what tells points apart is out of range
+        if not hidden <= information.sum():  # most information is out of range
             return replaced(clusters, mirror=replaced(mirror, values=mirror.values[:0]))
         mirror.order[:] = np.argsort(-information, kind="stable")
         for row, k in enumerate(mirror.order):
@@ -162,14 +162,14 @@ class Separable(NamedTuple):
         return self.scale * clusters.means[k] + self.offset
 
     def _column_information(self, values: NDArray[np.float64]) -> float:
-        """How much a column adds to d, on the average."""
+        """The average contribution of a column to d, up to a factor."""
         mean = np.nanmean(values)
         return (
             float(np.nanvar(values) / variance_function(self.family, mean)) if mean > 0.0 else 0.0
         )
 
     def for_clusters(self, clusters: Clusters) -> Separable:
-        """The geometry that makes use of what these clusters have."""
+        """The geometry for scans of the mirror, if these clusters have one."""
         return MirroredSeparable(*self) if clusters.mirror.values.shape[0] else self
 
     def storage(self, n_features: int) -> Storage:
@@ -178,7 +178,7 @@ class Separable(NamedTuple):
 
 
 class SeparableOneByOne(Separable):
-    """The same for families whose bounds are not for eight numbers at a time."""
+    """The same for families whose bounds do not accept vectors of eight."""
 
     def leaf_values(geometry, clusters, i, start, cutoff, scratch):
         _exact_bounds(geometry, clusters, i, start, start + LEAF_SIZE, scratch)
@@ -192,7 +192,7 @@ class SeparableOneByOne(Separable):
 
 
 class MirroredSeparable(Separable):
-    """The same for scans of clusters that have a mirror."""
+    """The same for clusters with a mirror to scan."""
 
     def lower_bounds(geometry, clusters, i, start, stop, scratch):
         mirror_bounds(geometry.family, clusters, i, start, stop, scratch)
@@ -210,10 +210,10 @@ class MirroredSeparable(Separable):
 
 
 def separable_geometry(family: Any, n_features: int) -> Ward | Separable:
-    """The geometry that every separable family gets."""
+    """The geometry of a separable family."""
     scale, offset = family.smoothing_map(n_features)
     if family.quadratic:
-        # φ″/2 is the divergence of a unit step, wherever it starts.
+        # φ″/2 is the divergence of a unit step from any mean.
         return Ward(divergence(family, 1.0, 0.0, 1.0) * scale * scale)
     kind = Separable if _variance_is_vectorizable(family) else SeparableOneByOne
     return kind(family, float(scale), float(offset))
@@ -224,7 +224,7 @@ def _variance_is_vectorizable(family: Any) -> bool:
     if cls.variance_function is unknown_variance:
         return False
     if cls.__module__.startswith("fastrbhc.families."):
-        return True  # to ask takes a tenth of a second
+        return True  # known; the test below takes a tenth of a second
     if cls not in _VECTORIZABLE:
         _VECTORIZABLE[cls] = is_vectorizable(cls.variance_function, family)
     return _VECTORIZABLE[cls]
@@ -232,7 +232,7 @@ def _variance_is_vectorizable(family: Any) -> bool:
 
 @kernel
 def _box_bound(geometry, clusters, i, boxes, node):
-    """Lower bound of d from slot i to whatever one box holds.
+    """Lower bound of d from slot i to all clusters in one box.
 
     d grows with either weight and along every ray from the mean of slot i, column by column: its
     minimum over the box is at that mean, clamped into the box.
@@ -256,7 +256,7 @@ def _box_bound(geometry, clusters, i, boxes, node):
 
 @inlined_kernel
 def _near(geometry, clusters, i, start, cutoff, scratch):
-    """Which slots of a leaf have bounds of at most the cutoff, as bits."""
+    """Bit mask of the slots of a leaf with bounds of at most the cutoff."""
     family, scale, offset = geometry.family, geometry.scale, geometry.offset
     means, residuals = clusters.means, clusters.residuals
     w0, w1 = clusters.weights[i], load(clusters.weights, (start,))
@@ -272,8 +272,8 @@ def _near(geometry, clusters, i, start, cutoff, scratch):
 
 @inlined_kernel
 def _store_bounds(total, w0, w1, cutoff, scratch):
-    """Write eight bounds; which of them are at most the cutoff, as bits, free ones left out."""
-    # Not a number, as where a variance overflows, becomes 0, which is a bound too.
+    """Write eight bounds; returns a bit mask of those up to the cutoff, without free slots."""
+    # NaN, for instance if a variance overflows, becomes 0, which is a bound too.
     bounds = larger(total * ((w0 + w1) * ROUNDING), 0.0)
     store(scratch.bounds, bounds)
     return at_most(bounds, cutoff) & at_most(w1, FINITE)
@@ -281,7 +281,7 @@ def _store_bounds(total, w0, w1, cutoff, scratch):
 
 @kernel
 def _exact_bounds(geometry, clusters, i, start, stop, scratch):
-    """The lower bounds from the means themselves."""
+    """Lower bounds from the means in double precision."""
     family, scale, offset = geometry.family, geometry.scale, geometry.offset
     size = stop - start
     bounds, shares, others = scratch.bounds, scratch.shares[0], scratch.shares[1]
@@ -328,11 +328,12 @@ def _towards_bounds(geometry, clusters, a, b, start, stop, scratch, bounds):
 
 @kernel
 def _box_towards_bound(geometry, clusters, a, b, boxes, node, heaviest):
-    """Lower bound of d(a∪x, b) for whatever x a box may hold.
+    """Lower bound of d(a∪x, b) for all x in a box.
 
-    The mean of a∪x is that of a, moved a share of its way to the mean of x; the share is that of
-    the weight of x, which is bounded either way. So it lies in an interval, column by column, and
-    d is smallest at the mean of b clamped into it, with the least weight that a∪x may have.
+    The mean of a∪x is the mean of a, moved part of the way to the mean of x. That part is the share
+    of x in the weight of a∪x, which is bounded above and below. So in each column the mean lies in
+    an interval, and d is smallest at the mean of b clamped into it, with the smallest weight of
+    a∪x.
     """
     family, scale, offset = geometry.family, geometry.scale, geometry.offset
     columns, group, lane = n_features(geometry, clusters), node // LANES, node % LANES
@@ -357,5 +358,5 @@ def _box_towards_bound(geometry, clusters, a, b, boxes, node, heaviest):
 
 @kernel
 def _shrink_by_rounding(step, size, value):
-    """A step that rounding has not made longer, from the size of what it is a difference of."""
+    """A step shortened by its rounding error, given the size of the terms it was computed from."""
     return math.copysign(max(abs(step) - 2e-15 * (size + abs(value)), 0.0), step)

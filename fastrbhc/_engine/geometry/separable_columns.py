@@ -1,4 +1,4 @@
-"""One column of d: what a separable family is asked for, and bounds made of it.
+"""One column of d: the methods of a separable family, and bounds from them.
 
 One column of d, at the values y₀ and y₁ with the shares s₀ = n₀/n and s₁ = n₁/n, is
 
@@ -6,12 +6,13 @@ One column of d, at the values y₀ and y₁ with the shares s₀ = n₀/n and s
 
 **The bound of a column.** B(y₀, m) is the integral of φ″(x)·(x − y₀) from y₀ to m: the mean of φ″
 under a weight that is a triangle of area (m − y₀)²/2 with its centroid at c₀ = (y₀ + 2m)/3. If φ″
-is convex, its mean is at least its value at the mean (Jensen): B(y₀, m) ≥ (m − y₀)²·φ″(c₀)/2. The
-same for y₁. With m − y₀ = s₁·step and V = 1/φ″, the variance function of the exponential family,
+is convex, its mean is at least its value at the centroid (Jensen): B(y₀, m) ≥ (m − y₀)²·φ″(c₀)/2.
+The same holds for y₁. With m − y₀ = s₁·step and V = 1/φ″, the variance function of the exponential
+family,
 
     d ≥ n·s₀s₁/2 · step²·(s₁/V(c₀) + s₀/V(c₁)) = n·s₀s₁/2 · step²·(s₁V(c₁) + s₀V(c₀))/(V(c₀)V(c₁)):
 
-one division and no logarithm. Any V that is larger than 1/φ″ is as good for a bound.
+one division and no logarithm. Any V above 1/φ″ gives a bound too.
 """
 
 from __future__ import annotations
@@ -46,16 +47,16 @@ def second_derivative(family, mean):
 
 @open_contract
 def pair_bound(family, value0, value1, step, share0, share1):
-    """At most share0·B(value0, m) + share1·B(value1, m), a method that families are given."""
+    """At most share0·B(value0, m) + share1·B(value1, m), a method that `family` adds."""
 
 
 def unknown_variance(family, mean):
-    """The variance of families that do not tell."""
+    """The variance function of families that define none."""
     return np.inf
 
 
 def pair_bound_by_divergences(family, value0, value1, step, share0, share1):
-    """The pair_bound of families that do not know their variance."""
+    """The ``pair_bound`` of families without a variance function."""
     mean = share0 * value0 + share1 * value1
     bound0 = divergence_bound(family, value0, mean, -share1 * step)
     bound1 = divergence_bound(family, value1, mean, share0 * step)
@@ -63,7 +64,7 @@ def pair_bound_by_divergences(family, value0, value1, step, share0, share1):
 
 
 def pair_bound_by_variance(family, value0, value1, step, share0, share1):
-    """The pair_bound of families that do: see the top of this module."""
+    """The ``pair_bound`` of families with one; see the top of this module."""
     twice = 2.0 * (share0 * value0 + share1 * value1)
     variance0 = variance_function(family, (value0 + twice) * (1.0 / 3.0))
     variance1 = variance_function(family, (value1 + twice) * (1.0 / 3.0))

@@ -1,9 +1,9 @@
 """Bounds of separable families in single precision, for scans of many columns.
 
-Scans look at mirrored values first, the smoothed means between `LOW` and `HIGH`. To move both
-values into an interval brings them nearer along the line on which they lie, and d grows along every
-ray, so this never raises d. The columns that tell points apart best come first, and a block of
-slots is given up when all its sums are past what the cutoff allows.
+Scans first read mirrored values: the smoothed means, clamped between `LOW` and `HIGH`. Clamping
+moves two values towards each other, and d grows along every ray, so this never raises d. The
+columns that distinguish points best come first, and a block of slots is rejected as soon as all its
+sums exceed the limit set by the cutoff.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fastrbhc._engine.jit import fused_kernel, kernel
 # Mirrored values lie between these, so that products of six of them keep all their digits.
 LOW, HIGH = 2.0**-20, 2.0**30
 
-# Slots and columns that are looked at together, before it is asked whether any slot is left.
+# Slots and columns that are processed together between two tests whether any slot remains.
 _LANES, _CHUNK = 64, 32
 
 # Added to products of variances, which may underflow: a larger denominator is a lower bound.
@@ -27,7 +27,7 @@ _THIRD = np.float32(1.0 / 3.0)
 
 @kernel
 def mirror_bounds(family, clusters, i, start, stop, scratch):
-    """The lower bounds from the mirrored means."""
+    """Lower bounds from the mirrored means."""
     size, n_features = stop - start, clusters.mirror.values.shape[0]
     bounds, sums = scratch.bounds, scratch.sums
     shares, others = scratch.float32_shares[0], scratch.float32_shares[1]
@@ -91,11 +91,11 @@ def mirror_candidates(family, clusters, i, start, stop, cutoff, scratch):
 
 @kernel
 def _begin(weight, weights, shares, others, sums):
-    """Two thirds of the shares, as `_term` wants them, and sums of nothing."""
+    """Set the shares to two thirds of their values, as `_term` requires, and the sums to 0."""
     for s in range(weights.size):
         total = weight + weights[s]
         share, other = weight / total, weights[s] / total
-        # Of digits that underflow would spoil, better none: a lower bound.
+        # A share near underflow has wrong digits; 0 gives a lower bound.
         shares[s] = share * (2.0 / 3.0) if not share < 1e-30 else 0.0
         others[s] = other * (2.0 / 3.0) if not other < 1e-30 else 0.0
         sums[s] = 0.0
@@ -105,12 +105,13 @@ def _begin(weight, weights, shares, others, sums):
 def _error_bound(clusters):
     """(factor, slack) such that (factor·sum − slack)·n₀n₁/n is at most d.
 
-    Mirrored values are within 2⁻²⁴ of themselves, so the mirrored step is within e = 2⁻²⁴(y₀ + y₁)
-    of the true one, and a² ≥ (1−θ)ã² − e²/θ for every θ in (0, 1). If one value is more than twice
-    the other, e is within 2⁻²² of the step: θ pays. If not, c₀ and c₁ are at least (y₀ + y₁)/3, and
-    e²/V(c) ≤ 9·2⁻⁴⁸·c²/V(c), where c²/V(c) is largest at an end of the column's range. The sum of
-    those over the columns is the slack; it is taken threefold, for V that rounding made smaller. θ
-    also pays for the rounding of V, by 2⁻²⁰ at most, and of the sum of d terms.
+    Mirrored values have a relative error of 2⁻²⁴, so the mirrored step ã is within
+    e = 2⁻²⁴(y₀ + y₁) of the true step a, and a² ≥ (1−θ)ã² − e²/θ for every θ in (0, 1). If one
+    value is more than twice the other, e is at most 2⁻²² of the step, which θ covers. Otherwise c₀
+    and c₁ are at least (y₀ + y₁)/3, and e²/V(c) ≤ 9·2⁻⁴⁸·c²/V(c), where c²/V(c) is largest at an
+    end of the column's range. The slack is more than three times the sum of these terms over the
+    columns, because V may have been rounded down. θ also covers the rounding of V, at most 2⁻²⁰,
+    and of the sum of d terms.
     """
     theta = 1e-3 + clusters.mirror.values.shape[0] * 2.0**-23
     return 0.75 * (1.0 - theta) * ROUNDING, clusters.mirror.slack / theta
@@ -123,7 +124,7 @@ def _add_terms(family, mirrored, i, start, first, last, column, end, shares, oth
     u, v, total = shares[first:last], others[first:last], sums[first:last]
     left, right = start + first, start + last
     whole = end - (end - column) % 4
-    # Four columns at a time, for less traffic on the sums.
+    # Four columns at a time, for fewer loads and stores of the sums.
     for k in range(column, whole, 4):
         value0, value1, value2, value3 = (
             mirrored[k, i],

@@ -35,14 +35,14 @@ from fastrbhc._engine.geometry.float32_screen import (
 from fastrbhc._engine.jit import inlined_kernel, kernel
 from fastrbhc._engine.simd import at_most, broadcast, larger, load, store
 
-# With more candidates in a block than this, a closer look at all of its slots is worth its while.
+# With more candidates in a block than this, testing all of its slots in more detail pays.
 _MANY_CANDIDATES = 8
 
 
 class Ward(NamedTuple):
     """d = n₀n₁/(n₀+n₁) · curvature/2 · ‖t₀ − t₁‖², for φ with a constant second derivative.
 
-    Reducible, so that audits never ask.
+    It is reducible, so audits need no bounds.
     """
 
     half_curvature: float
@@ -96,7 +96,7 @@ class Ward(NamedTuple):
         limit = cutoff / (geometry.half_curvature * ROUNDING * ROUNDING)
         if limit == np.inf:
             limit = 1e300
-        # Near the ends of double precision digits are missing on one side or the other.
+        # Near the limits of double precision, one side or the other loses digits.
         if not (1e-120 < clusters.mirror.radius < 1e120 and limit * min(weight, 1.0) > 1e-250):
             return _all_alive(weights, start, scratch)
         factor *= weight
@@ -119,7 +119,7 @@ class Ward(NamedTuple):
     def candidate_pairs(geometry, clusters, queue, first, last, start, stop, cutoffs, scratch):
         per_cutoff, slack = mirror_scale(clusters, geometry.half_curvature)
         for q in range(first, last):
-            # The term beside the cutoff is for values so small that digits are missing.
+            # The second term covers values so small that they have lost digits.
             cutoff = cutoffs[np.int64(queue[q])] + 1e-290 * (1.0 + geometry.half_curvature)
             set_limit(scratch.query_block, q - first, cutoff * per_cutoff, slack)
         mirrored, block = clusters.mirror.values, scratch.packed_block
@@ -128,7 +128,7 @@ class Ward(NamedTuple):
         count = 0
         for q in range(last - first):
             more = _unpack(scratch.bits, q, stop - start, scratch.pairs[count:])
-            # Where the scale is NaN, double precision has no digits to spare either.
+            # If the scale is NaN, values are near the limits of double precision too.
             if more > _MANY_CANDIDATES and not np.isnan(per_cutoff):
                 i = np.int64(queue[first + q])
                 more = candidate_slots(geometry, clusters, i, start, stop, cutoffs[i], scratch)
@@ -141,12 +141,7 @@ class Ward(NamedTuple):
 
     def leaf_values(geometry, clusters, i, start, cutoff, scratch):
         # As in ``dissimilarity``, operation for operation.
-        means, residuals = clusters.means, clusters.residuals
-        total = broadcast(0.0)
-        for k in range(n_features(geometry, clusters)):
-            leading = load(means, (k, start)) - means[k, i]
-            step = leading + (load(residuals, (k, start)) - residuals[k, i])
-            total = total + step * step
+        total = leaf_distances(clusters, i, start, n_features(geometry, clusters))
         w0, w1 = clusters.weights[i], load(clusters.weights, (start,))
         values = total * (w0 * w1 / (w0 + w1)) * geometry.half_curvature
         store(scratch.bounds, values)
@@ -155,11 +150,23 @@ class Ward(NamedTuple):
     def box_bounds(geometry, clusters, i, boxes, group, cutoff, scratch):
         columns = n_features(geometry, clusters)
         total = box_distances(clusters, i, boxes, group, columns)
-        # An infinite weight makes this NaN.
+        # For an empty box, whose weight is infinite, this is NaN.
         w0, w1 = clusters.weights[i], load(boxes, (group, 2 * columns, 0))
         bounds = total * (w0 * w1 / (w0 + w1)) * (geometry.half_curvature * ROUNDING)
         store(scratch.bounds, bounds)
         return at_most(bounds, cutoff)
+
+
+@inlined_kernel
+def leaf_distances(clusters, i, start, columns):
+    """Squared distances of the mean of slot i from those of the leaf that begins at start."""
+    means, residuals = clusters.means, clusters.residuals
+    total = broadcast(0.0)
+    for k in range(columns):
+        leading = load(means, (k, start)) - means[k, i]
+        step = leading + (load(residuals, (k, start)) - residuals[k, i])
+        total = total + step * step
+    return total
 
 
 @inlined_kernel
@@ -176,7 +183,7 @@ def box_distances(clusters, i, boxes, group, columns):
 
 @kernel
 def _all_alive(weights, start, scratch):
-    """Take the slots of a run that are not free for candidates; returns how many there are."""
+    """Make all occupied slots of a run candidates; returns their number."""
     count = 0
     for s in range(weights.size):
         if not np.isnan(weights[s]):
@@ -187,7 +194,7 @@ def _all_alive(weights, start, scratch):
 
 @kernel
 def _unpack(bits, query, size, pairs):
-    """Write the pairs of one query to a list; returns how many there are."""
+    """Write the pairs of one query to a list; returns their number."""
     four, shift = query // QUERIES, query % QUERIES * STRIP
     count = 0
     for strip in range((size + STRIP - 1) // STRIP):

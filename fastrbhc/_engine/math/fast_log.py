@@ -20,11 +20,6 @@ def bits_of(x: float) -> Any:
     return np.float64(x).view(np.uint64)
 
 
-def _float(bits: Any) -> Any:
-    """The float that has these bits."""
-    return np.uint64(bits).view(np.float64)
-
-
 @instruction(bits_of)
 def _define_bits(context: Any, x: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -33,22 +28,60 @@ def _define_bits(context: Any, x: Any) -> Any:
     return types.uint64(types.float64), generate
 
 
-@instruction(_float)
-def _define_float(context: Any, bits: Any) -> Any:
+# x = 2ᵉ·m with m from ¾ to 3/2, for one number or for eight at a time, as `simd` has them.
+
+
+def _exponent(x: Any) -> Any:
+    """e + 4503599627371519, in kernels."""
+    raise NotImplementedError
+
+
+def _mantissa(x: Any) -> Any:
+    """m, in kernels."""
+    raise NotImplementedError
+
+
+def _rounded_bits(builder: Any, x: Any) -> tuple[Any, Any, Any]:
+    """The bits of x, the same with the exponent e, and what makes constants of their type."""
+    several = isinstance(x.type, ir.VectorType)
+    words = ir.VectorType(ir.IntType(64), x.type.count) if several else ir.IntType(64)
+
+    def constant(bits: int) -> Any:
+        return ir.Constant(words, [bits] * words.count if several else bits)
+
+    bits = builder.bitcast(x, words)
+    return bits, builder.add(bits, constant(0x0008000000000000)), constant
+
+
+def _kind(x: Any) -> Any:
+    return types.float64 if isinstance(x, types.Number) else x
+
+
+@instruction(_exponent)
+def _define_exponent(context: Any, x: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], context.get_value_type(types.float64))
+        # The exponent as the low bits of a float, a conversion that vectorises.
+        _, rounded, constant = _rounded_bits(builder, arguments[0])
+        exponent = builder.or_(builder.lshr(rounded, constant(52)), constant(0x4330000000000000))
+        return builder.bitcast(exponent, arguments[0].type)
 
-    return types.float64(types.uint64), generate
+    return _kind(x)(_kind(x)), generate
 
 
-def _series_log(x: float) -> float:
-    # x = 2ᵉ·m with m from ¾ to 3/2, and log m = 2 artanh z with z = (m − 1)/(m + 1), |z| ≤ 1/5.
-    bits = bits_of(x) + np.uint64(0x0008000000000000)
-    # The exponent as the low bits of a float, a conversion that vectorises.
-    exponent = _float((bits >> np.uint64(52)) | np.uint64(0x4330000000000000)) - 4503599627371519.0
-    m = _float(
-        bits_of(x) - ((bits & np.uint64(0x7FF0000000000000)) - np.uint64(0x3FF0000000000000))
-    )
+@instruction(_mantissa)
+def _define_mantissa(context: Any, x: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        bits, rounded, constant = _rounded_bits(builder, arguments[0])
+        scale = builder.and_(rounded, constant(0x7FF0000000000000))
+        scale = builder.sub(scale, constant(0x3FF0000000000000))
+        return builder.bitcast(builder.sub(bits, scale), arguments[0].type)
+
+    return _kind(x)(_kind(x)), generate
+
+
+def _series_log(x: Any) -> Any:
+    # log m = 2 artanh z with z = (m − 1)/(m + 1), |z| ≤ 1/5.
+    exponent, m = _exponent(x) - 4503599627371519.0, _mantissa(x)
     z = (m - 1.0) / (m + 1.0)
     y = z * z
     series = 1.0 / 7.0 + y * (1.0 / 9.0 + y * (1.0 / 11.0))
@@ -62,61 +95,7 @@ def quick_log(x: float) -> float:
     return math.log(x)
 
 
-# The same for eight numbers at a time, as `simd` has them.
-
-
-def _exponents(values: Any) -> Any:
-    """The exponents e of x = 2ᵉ·m as above, and 4503599627371519 more, in kernels."""
-    raise NotImplementedError
-
-
-def _mantissas(values: Any) -> Any:
-    """The m of x = 2ᵉ·m as above, in kernels."""
-    raise NotImplementedError
-
-
-def _rounded_bits(builder: Any, values: Any) -> tuple[Any, Any, Any]:
-    """The bits of numbers, the same rounded as above, and what repeats a constant."""
-    words = ir.VectorType(ir.IntType(64), values.type.count)
-
-    def repeated(bits: int) -> Any:
-        return ir.Constant(words, [bits] * words.count)
-
-    bits = builder.bitcast(values, words)
-    return bits, builder.add(bits, repeated(0x0008000000000000)), repeated
-
-
-@instruction(_exponents)
-def _define_exponents(context: Any, values: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        _, rounded, repeated = _rounded_bits(builder, arguments[0])
-        exponents = builder.or_(builder.lshr(rounded, repeated(52)), repeated(0x4330000000000000))
-        return builder.bitcast(exponents, arguments[0].type)
-
-    return values(values), generate
-
-
-@instruction(_mantissas)
-def _define_mantissas(context: Any, values: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        bits, rounded, repeated = _rounded_bits(builder, arguments[0])
-        scale = builder.and_(rounded, repeated(0x7FF0000000000000))
-        scale = builder.sub(scale, repeated(0x3FF0000000000000))
-        return builder.bitcast(builder.sub(bits, scale), arguments[0].type)
-
-    return values(values), generate
-
-
-def _series_logs(values: Any) -> Any:
-    exponent, m = _exponents(values) - 4503599627371519.0, _mantissas(values)
-    z = (m - 1.0) / (m + 1.0)
-    y = z * z
-    series = 1.0 / 7.0 + y * (1.0 / 9.0 + y * (1.0 / 11.0))
-    series = 1.0 + y * (1.0 / 3.0 + y * (1.0 / 5.0 + y * series))
-    return exponent * 0.6931471805599453 + 2.0 * z * series
-
-
-@compiled_as(_series_logs, FUSED)
+@compiled_as(_series_log, FUSED)
 def quick_logs(values: Any) -> Any:
     """The logarithms of eight numbers, off by at most 1e-9; of infinity log(2¹⁰²⁴)."""
     return np.log(np.minimum(values, np.finfo(np.float64).max))

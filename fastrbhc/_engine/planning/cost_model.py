@@ -81,7 +81,7 @@ def estimated_seconds(chosen: Plan, geometry: Any, points: Observations) -> floa
 
 
 def bytes_per_row(geometry: Any, n_features: int) -> int:
-    """About what one distinct row needs while the tree is built, beside the row itself."""
+    """Approximate memory per distinct row while the tree is built, without the row itself."""
     sizes = storage(geometry, n_features)
     numbers = 2 + 2 * n_features + sizes.scatter + sizes.cached + sizes.scan_features
     return 8 * numbers + (4 * n_features if sizes.mirrored else 0) + 5 * n_features + 100

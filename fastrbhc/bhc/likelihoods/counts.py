@@ -14,11 +14,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._engine.clusters.record import free
+from fastrbhc._engine.clusters.record import merge_weights
 from fastrbhc._engine.geometry.contract import ScratchShapes, Storage
 from fastrbhc._engine.jit import kernel
-from fastrbhc._engine.neighbors.ordering import rank_of_union
 from fastrbhc._engine.records import record, replaced
+from fastrbhc.bhc._interface import OWN_CACHED, OWN_FEATURES
 from fastrbhc.bhc.likelihoods.rising import log_rising, log_rising_table
 
 # The most entries of the tables. Larger totals are computed instead, at twenty times the cost.
@@ -26,6 +26,10 @@ _LARGEST_TABLES, _SHORT_TABLES = 1 << 21, 1 << 14
 
 # Covers the rounding of a bound and of the value it bounds, as a share of their terms.
 _ROUNDING = 1e-12
+
+# Cached: the sum S of all totals. Scan features: the same, and the sum of log (a_k)_{s_k}.
+_SUM = OWN_CACHED
+_FEATURE_SUM, _FEATURE_LOGS = OWN_FEATURES, OWN_FEATURES + 1
 
 
 @record
@@ -52,7 +56,7 @@ class Counts:
 
     def storage(self, n_columns: int) -> Storage:
         # Integer totals within the tables are exact in single precision, which halves the memory.
-        return Storage(cached=3, scan_features=3, mirrored=self.tabulated)
+        return Storage(cached=1, scan_features=2, mirrored=self.tabulated)
 
     def scratch_shapes(self, n_columns: int) -> ScratchShapes:
         return ScratchShapes()
@@ -63,17 +67,15 @@ class Counts:
         mirrored = clusters.mirror.values
         for k in range(mirrored.shape[0]):
             mirrored[k, i] += mirrored[k, j]
-        clusters.weights[i] += clusters.weights[j]
-        clusters.ranks[i] = rank_of_union(clusters.ranks[i], clusters.ranks[j])
-        free(clusters, j)
+        merge_weights(clusters, i, j)
 
     def summarise(likelihood, clusters, i, scratch):
         total, logs = 0.0, 0.0
         for k in range(clusters.means.shape[0]):
             total += clusters.means[k, i]
             logs += _log_rising_of(likelihood, k, clusters.means[k, i])
-        clusters.cached[i, 2] = clusters.scan_features[1, i] = total
-        clusters.scan_features[2, i] = logs
+        clusters.cached[i, _SUM] = clusters.scan_features[_FEATURE_SUM, i] = total
+        clusters.scan_features[_FEATURE_LOGS, i] = logs
         return logs + _of_sizes(likelihood, np.int64(clusters.weights[i]), total)
 
     def log_marginal(likelihood, clusters, i, j, floor, scratch):
@@ -81,7 +83,8 @@ class Counts:
         for k in range(clusters.means.shape[0]):
             logs += _log_rising_of(likelihood, k, clusters.means[k, i] + clusters.means[k, j])
         size = np.int64(clusters.weights[i] + clusters.weights[j])
-        return logs + _of_sizes(likelihood, size, clusters.cached[i, 2] + clusters.cached[j, 2])
+        total = clusters.cached[i, _SUM] + clusters.cached[j, _SUM]
+        return logs + _of_sizes(likelihood, size, total)
 
     def upper_bounds(likelihood, clusters, i, start, stop, scratch):
         bounds = scratch.bounds
@@ -89,16 +92,16 @@ class Counts:
             _look_up_sums(likelihood, clusters, i, start, stop, bounds)
         else:
             _compute_sums(likelihood, clusters, i, start, stop, bounds)
-        weight, own = clusters.weights[i], clusters.scan_features[1, i]
+        totals = clusters.scan_features[_FEATURE_SUM]
+        weight, own = clusters.weights[i], totals[i]
         for s in range(stop - start):
             other = clusters.weights[start + s]
             if np.isnan(other):
                 bounds[s] = np.nan
             else:
                 logs = bounds[s]
-                rest = _of_sizes(
-                    likelihood, np.int64(weight + other), own + clusters.scan_features[1, start + s]
-                )
+                size = np.int64(weight + other)
+                rest = _of_sizes(likelihood, size, own + totals[start + s])
                 bounds[s] = logs + rest + _ROUNDING * (abs(logs) + abs(rest))
 
 
@@ -119,7 +122,7 @@ def _look_up_sums(likelihood, clusters, i, start, stop, sums):
         return
     # Where slot i has no counts, the sum is that of the other slot alone.
     for s in range(size):
-        sums[s] = clusters.scan_features[2, start + s]
+        sums[s] = clusters.scan_features[_FEATURE_LOGS, start + s]
     for k in range(n_features):
         own, row = totals[k, i], likelihood.table_of_column[k]
         if own != 0.0:

@@ -18,9 +18,8 @@ from fastrbhc._engine.clusters.record import difference, merge_means
 from fastrbhc._engine.geometry.contract import ScratchShapes, Storage
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.records import record
-
-# Factors 1 + C are multiplied up to here before their logarithm is taken.
-_LARGE = 1e100
+from fastrbhc.bhc._interface import OWN_FEATURES
+from fastrbhc.bhc.likelihoods.unions import LARGE_PRODUCT, steps_of_union, weights_of_union
 
 # Columns whose factors are multiplied in scans; only one if a factor may exceed _LARGE_FACTOR.
 _TOGETHER, _LARGE_FACTOR = 8, 1e38
@@ -28,8 +27,8 @@ _TOGETHER, _LARGE_FACTOR = 8, 1e38
 # The largest error of a bound, as a share of its terms, and of a sum of squares.
 _ROUNDING, _OFF = 1e-12, 1e-9
 
-# The first row of scan features with sums of squares; the one before belongs to the potentials.
-_SQUARES = 1
+# The first row of scan features with sums of squares, one row per column.
+_SQUARES = OWN_FEATURES
 
 
 @record
@@ -51,7 +50,7 @@ class Columns:
         return self
 
     def storage(self, n_columns: int) -> Storage:
-        return Storage(cached=2, scan_features=_SQUARES + n_columns)
+        return Storage(scan_features=n_columns)
 
     def scratch_shapes(self, n_columns: int) -> ScratchShapes:
         return ScratchShapes()
@@ -117,25 +116,17 @@ class Columns:
 @kernel
 def _logs(likelihood, clusters, i, j):
     """Σ log(1 + C) of the union of slots i and j, or of slot i for j = −1."""
-    w0 = clusters.weights[i]
-    w1 = clusters.weights[j] if j >= 0 else 0.0
-    size = w0 + w1
-    between, from_prior = w0 * w1 / size, likelihood.strength * size / (likelihood.strength + size)
-    share0, share1 = w0 / size, w1 / size
+    between, from_prior, share0, share1 = weights_of_union(likelihood, clusters, i, j)
     squares = clusters.scan_features[_SQUARES:]
     logs, product = 0.0, 0.0
     for k in range(clusters.means.shape[0]):
-        prior = likelihood.prior_mean[k]
-        away = (clusters.means[k, i] - prior) + clusters.residuals[k, i]
+        step, away = steps_of_union(likelihood, clusters, i, j, k, share0, share1)
         term = squares[k, i]
         if j >= 0:
-            step = difference(clusters, i, j, k)
-            away1 = (clusters.means[k, j] - prior) + clusters.residuals[k, j]
-            away = share0 * away + share1 * away1
             term = (term + squares[k, j]) + between * (step * step)
         term += from_prior * (away * away)
         product += term + product * term
-        if product > _LARGE:
+        if product > LARGE_PRODUCT:
             logs += math.log1p(product)
             product = 0.0
     return logs + math.log1p(product)

@@ -36,12 +36,11 @@ from fastrbhc._engine.math.cholesky import (
 )
 from fastrbhc._engine.math.fast_log import LOG_OFF, quick_log
 from fastrbhc._engine.records import record
+from fastrbhc.bhc._interface import OWN_CACHED, OWN_FEATURES
+from fastrbhc.bhc.likelihoods.unions import LARGE_PRODUCT, steps_of_union, weights_of_union
 
 # A pivot below this share of its diagonal entry has lost five digits: repeat in double-double.
 _CANCELLED = 1e-5
-
-# Pivots are multiplied up to here before their logarithm is taken.
-_LARGE = 1e100
 
 # The largest relative errors of the squared length of R·δ, if no pivot was as small as that, and of
 # sums of logarithms, as a share of their terms.
@@ -51,8 +50,8 @@ _OFF, _ROUNDING = 1e-6, 1e-12
 # 16, 3.7 to 3.9 s with 24 (one thread of a busy machine).
 LEADING = 16
 
-# Cached values of a slot: two of the potentials, then the log determinants of the leading blocks.
-_BLOCKS = 2
+# Cached: first the log determinants of the leading blocks; that of the last is a scan feature too.
+_BLOCKS, _FEATURE_LOG_DET = OWN_CACHED, OWN_FEATURES
 
 
 @record
@@ -78,8 +77,8 @@ class Scatter:
         triangle = n_columns * (n_columns + 1) // 2
         return Storage(
             scatter=2 * triangle,
-            cached=_BLOCKS + 2 * n_columns + triangle,  # blocks, posterior mean, inverse factor
-            scan_features=2,
+            cached=2 * n_columns + triangle,  # blocks, posterior mean, inverse factor
+            scan_features=1,
         )
 
     def scratch_shapes(self, n_columns: int) -> ScratchShapes:
@@ -106,7 +105,7 @@ class Scatter:
         strength = likelihood.strength + weight
         log_det = _log_det(likelihood, clusters, i, -1, np.inf, scratch)
         cached[i, _BLOCKS + n_features - 1] = log_det
-        clusters.scan_features[1, i] = log_det
+        clusters.scan_features[_FEATURE_LOG_DET, i] = log_det
         mean, triangle = _BLOCKS + n_features, _BLOCKS + 2 * n_features
         for k in range(n_features):
             prior = likelihood.strength / strength * likelihood.prior_mean[k]
@@ -165,9 +164,10 @@ def _bounds(likelihood, clusters, i, start, stop, scratch):
         for s in range(size):
             lengths[s] += sums[s] * sums[s]
     off = _step_off(likelihood, n_features, 1.0)
-    weight, log_det = clusters.weights[i], clusters.scan_features[1, i]
+    weight, log_det = clusters.weights[i], clusters.scan_features[_FEATURE_LOG_DET, i]
     strength = likelihood.strength + weight
-    others, log_dets = clusters.weights[start:stop], clusters.scan_features[1, start:stop]
+    others = clusters.weights[start:stop]
+    log_dets = clusters.scan_features[_FEATURE_LOG_DET, start:stop]
     for s in range(size):
         factor = strength * others[s] / (strength + others[s])
         grown = (1.0 - _OFF) * factor * lengths[s]
@@ -228,16 +228,12 @@ def _log_det(likelihood, clusters, i, j, enough, scratch):
     row 0, whether floats were precise enough.
     """
     n_features, work, moments = clusters.means.shape[0], scratch.matrix, clusters.scatter
-    w0 = clusters.weights[i]
-    w1 = clusters.weights[j] if j >= 0 else 0.0
-    size = w0 + w1
-    between, from_prior = w0 * w1 / size, likelihood.strength * size / (likelihood.strength + size)
-    share0, share1 = w0 / size, w1 / size
+    between, from_prior, share0, share1 = weights_of_union(likelihood, clusters, i, j)
     log_det, product = 0.0, 0.0  # of the pivots, less 1
     last = n_features - 1
     for k in range(n_features):
         # Steps between the two means, and from the prior to their mean, stand below the factor.
-        step, away = _steps(likelihood, clusters, i, j, k, share0, share1)
+        step, away = steps_of_union(likelihood, clusters, i, j, k, share0, share1)
         work[n_features + k, 0], work[n_features + k, 1] = step, away
         first, diagonal, pivot = k * (k + 1) // 2, 0.0, 0.0
         for m in range(k + 1):
@@ -260,7 +256,7 @@ def _log_det(likelihood, clusters, i, j, enough, scratch):
         work[k, k] = math.sqrt(1.0 + pivot)
         work[k, n_features] = 1.0 / work[k, k]
         product += pivot + product * pivot
-        if product > _LARGE:
+        if product > LARGE_PRODUCT:
             log_det += math.log1p(product)
             product = 0.0
         if j < 0:
@@ -277,17 +273,6 @@ def _log_det(likelihood, clusters, i, j, enough, scratch):
 
 
 @kernel
-def _steps(likelihood, clusters, i, j, k, share0, share1):
-    """In column k, from the mean of i to that of j, and from the prior's to that of both."""
-    prior = likelihood.prior_mean[k]
-    away0 = (clusters.means[k, i] - prior) + clusters.residuals[k, i]
-    if j < 0:
-        return 0.0, away0
-    away1 = (clusters.means[k, j] - prior) + clusters.residuals[k, j]
-    return difference(clusters, i, j, k), share0 * away0 + share1 * away1
-
-
-@kernel
 def _log_det_precisely(likelihood, clusters, i, j, scratch):
     """The same in double-double, for clusters that are flat apart from the prior."""
     n_features, work, moments, union = (
@@ -296,18 +281,14 @@ def _log_det_precisely(likelihood, clusters, i, j, scratch):
         clusters.scatter,
         scratch.lanes,
     )
-    w0 = clusters.weights[i]
-    w1 = clusters.weights[j] if j >= 0 else 0.0
-    size = w0 + w1
-    between, from_prior = w0 * w1 / size, likelihood.strength * size / (likelihood.strength + size)
-    share0, share1 = w0 / size, w1 / size
+    between, from_prior, share0, share1 = weights_of_union(likelihood, clusters, i, j)
     for entry in range(moments.shape[1]):
         union[0, entry] = moments[i, entry]
     entry = 0
     for k in range(n_features):
-        step0, away0 = _steps(likelihood, clusters, i, j, k, share0, share1)
+        step0, away0 = steps_of_union(likelihood, clusters, i, j, k, share0, share1)
         for m in range(k + 1):
-            step1, away1 = _steps(likelihood, clusters, i, j, m, share0, share1)
+            step1, away1 = steps_of_union(likelihood, clusters, i, j, m, share0, share1)
             if j >= 0:
                 _add_entry(union, moments, j, entry)
                 add_product(union, 0, entry, between, step0, step1)

@@ -8,17 +8,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastrbhc.bhc._interface import given_or, model, require_positive
+from fastrbhc.bhc._interface import model, require_positive
 from fastrbhc.bhc.likelihoods.diagonal import Columns
 from fastrbhc.bhc.likelihoods.rising import log_rising_table
 from fastrbhc.bhc.likelihoods.units import (
     DEGREES_BEYOND,
-    SCALE_FACTOR,
-    STRENGTH,
-    check_mean,
+    check_gaussian,
     middle_of,
     reach_of,
     variances_of,
+    with_gaussian_defaults,
 )
 from fastrbhc.families import Domain
 
@@ -68,24 +67,11 @@ class NormalGamma(NamedTuple):
     scale: float | ArrayLike | None = None
 
     def with_defaults(self, X: NDArray[np.float64]) -> NormalGamma:
-        factor, scale = self.scale_factor, self.scale
-        if scale is None:
-            factor = given_or(factor, SCALE_FACTOR)
-            scale = factor * variances_of(X)
-        return NormalGamma(
-            mean=given_or(self.mean, X.mean(axis=0)),
-            strength=given_or(self.strength, STRENGTH),
-            degrees=given_or(self.degrees, 1.0 + DEGREES_BEYOND),
-            scale_factor=factor,
-            scale=given_or(scale, None),
-        )
+        complete: NormalGamma = with_gaussian_defaults(self, X, 1.0 + DEGREES_BEYOND, variances_of)
+        return complete
 
     def check(self, n_features: int) -> None:
-        check_mean(self.mean, n_features)
-        require_positive("strength", self.strength)
-        require_positive("degrees", self.degrees)
-        if self.scale_factor is not None:
-            require_positive("scale_factor", self.scale_factor)
+        check_gaussian(self, n_features)
         require_positive("scale", self.scale, n_features)
 
     def likelihood(self, X: NDArray[np.float64]) -> Columns:

@@ -9,17 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastrbhc._validation import check_covariance
-from fastrbhc.bhc._interface import given_or, model, require_positive
+from fastrbhc.bhc._interface import model
 from fastrbhc.bhc.likelihoods.full import Scatter, in_units_of_prior
 from fastrbhc.bhc.likelihoods.rising import log_rising_table
 from fastrbhc.bhc.likelihoods.units import (
     DEGREES_BEYOND,
-    SCALE_FACTOR,
-    STRENGTH,
-    check_mean,
+    check_gaussian,
     covariance_of,
     middle_of,
     reach_of,
+    with_gaussian_defaults,
 )
 from fastrbhc.families import Domain
 
@@ -74,31 +73,18 @@ class NormalWishart(NamedTuple):
     scale: ArrayLike | None = None
 
     def with_defaults(self, X: NDArray[np.float64]) -> NormalWishart:
-        n_features = X.shape[1]
-        factor, scale = self.scale_factor, self.scale
-        if scale is None:
-            factor = given_or(factor, SCALE_FACTOR)
-            scale = factor * covariance_of(X)
-        return NormalWishart(
-            mean=given_or(self.mean, X.mean(axis=0)),
-            strength=given_or(self.strength, STRENGTH),
-            degrees=given_or(self.degrees, n_features + DEGREES_BEYOND),
-            scale_factor=factor,
-            scale=given_or(scale, None),
-        )
+        degrees = X.shape[1] + DEGREES_BEYOND
+        complete: NormalWishart = with_gaussian_defaults(self, X, degrees, covariance_of)
+        return complete
 
     def check(self, n_features: int) -> None:
-        check_mean(self.mean, n_features)
-        require_positive("strength", self.strength)
-        require_positive("degrees", self.degrees)
+        check_gaussian(self, n_features)
         degrees: Any = self.degrees
         if degrees <= n_features - 1:
             raise ValueError(
                 f"degrees has to be more than {n_features - 1} with {n_features} columns, "
                 f"got {degrees}"
             )
-        if self.scale_factor is not None:
-            require_positive("scale_factor", self.scale_factor)
         assert self.scale is not None
         try:
             np.linalg.cholesky(check_covariance(self.scale, n_features))

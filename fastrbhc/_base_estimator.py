@@ -1,0 +1,69 @@
+"""What the scikit-learn estimators share: the check of rows, tags, attributes of a fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.validation import validate_data
+
+from fastrbhc._validation import HasDomain, check_kinds, check_values, column_names
+from fastrbhc.plotting.html import FittedHTML
+
+
+class TreeEstimator(FittedHTML, ClusterMixin, BaseEstimator):
+    """Base of estimators that build a tree of the rows and cut it into clusters.
+
+    A subclass defines ``_distribution``. Its ``fit`` calls ``_check``, ``_keep_tree`` and
+    ``_keep_labels``.
+    """
+
+    def _distribution(self) -> HasDomain:
+        """The family or model that the parameters name; the tags follow from its domain."""
+        raise NotImplementedError
+
+    def _check(self, X: ArrayLike, given: HasDomain, *, reset: bool) -> NDArray[np.float64]:
+        """X as rows for a family or model: those of a fit (``reset``), or new ones."""
+        check_kinds(X)
+        values = validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr" if given.domain.takes_sparse else False,
+            dtype=np.float64,
+            order="C",
+            ensure_all_finite=False,
+            ensure_min_samples=2 if reset else 1,
+        )
+        return check_values(values, given, column_names(X))
+
+    def _keep_tree(self, tree: Any) -> None:
+        self.dendrogram_ = tree
+        self.children_, self.distances_ = tree.merges, tree.heights
+        self.n_leaves_ = tree.n_leaves
+
+    def _keep_labels(
+        self,
+        labels: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        values: NDArray[np.float64],
+    ) -> NDArray[np.intp]:
+        """Number the clusters from the heaviest down; returns the previous number of each.
+
+        Of two clusters of the same weight, the one with the smaller values comes first: (columns,
+        clusters). So numbers do not depend on the order of the rows.
+        """
+        order = np.lexsort((*values[::-1], -weights))
+        numbers = np.empty_like(order)
+        numbers[order] = np.arange(order.size)
+        self.labels_, self.n_clusters_ = numbers[labels], order.size
+        return order
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        domain = self._distribution().domain
+        tags.input_tags.positive_only = domain.lower >= 0.0
+        tags.input_tags.sparse = domain.takes_sparse
+        return tags

@@ -1,0 +1,96 @@
+"""Long work in portions: the same tree, progress, and Ctrl-C."""
+
+from __future__ import annotations
+
+import importlib
+
+import numba
+import numpy as np
+import pytest
+from strategies import FAMILIES, continuous_rows, tied_rows
+from trees import same_tree
+
+from fastrbhc import linkage
+from fastrbhc._engine.agglomeration import driver
+
+ALGORITHMS = ("greedy", "nn_chain")
+both_algorithms = pytest.mark.parametrize("algorithm", ALGORITHMS)
+every_family = pytest.mark.parametrize("family", FAMILIES)
+
+linkage_module = importlib.import_module("fastrbhc._linkage")
+agglomerator_modules = [
+    importlib.import_module(f"fastrbhc._engine.agglomeration.{name}") for name in ALGORITHMS
+]
+
+
+def one_step_at_a_time(advance, requests, report):
+    """As run_interruptibly, with the smallest budget there is."""
+    while (status := advance(1)) != driver.FINISHED:
+        report()
+        if status != driver.OUT_OF_BUDGET:
+            requests[status]()
+    report()
+
+
+@pytest.mark.fast
+@both_algorithms
+@every_family
+def test_smallest_portions_make_the_same_tree(monkeypatch, family, algorithm):
+    X, ties = continuous_rows(family, 25, 2, seed=21), tied_rows(family, 25, 2, seed=21)
+    threshold = float(np.median(linkage(X, family).heights))
+    options = {"family": family, "algorithm": algorithm}
+    calls = [(X, options), (ties, options), (X, {**options, "threshold": threshold})]
+    references = [linkage(rows, **options) for rows, options in calls]
+    for module in agglomerator_modules:
+        monkeypatch.setattr(module, "run_interruptibly", one_step_at_a_time)
+    for (rows, options), reference in zip(calls, references, strict=True):
+        assert same_tree(linkage(rows, **options), reference)
+
+
+@both_algorithms
+def test_short_portions_make_the_same_tree(monkeypatch, algorithm):
+    X = continuous_rows("poisson", 1000, 3, seed=22)
+    reference = linkage(X, "poisson", algorithm=algorithm, n_jobs=1)
+    monkeypatch.setattr(driver, "_SECONDS", 0.0)
+    assert same_tree(linkage(X, "poisson", algorithm=algorithm, n_jobs=1), reference)
+
+
+@pytest.mark.fast
+@both_algorithms
+def test_progress_is_drawn_and_changes_nothing(capsys, algorithm):
+    X = continuous_rows("poisson", 25, 2, seed=23)
+    reference = linkage(X, "poisson", algorithm=algorithm)
+    assert capsys.readouterr().err == ""
+    assert same_tree(linkage(X, "poisson", algorithm=algorithm, progress=True), reference)
+    drawn = capsys.readouterr().err
+    assert "merging" in drawn
+    assert "24" in drawn
+    assert ("neighbours" in drawn) == (algorithm == "greedy")
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize(
+    ("algorithm", "stage"),
+    [("greedy", "neighbours"), ("greedy", "merging"), ("nn_chain", "merging")],
+)
+def test_interrupt_ends_the_call_and_leaves_no_trace(monkeypatch, algorithm, stage):
+    X = continuous_rows("poisson", 25, 2, seed=24)
+    reference = linkage(X, "poisson", algorithm=algorithm)
+    threads = numba.get_num_threads()
+    closed = []
+
+    class Interrupting(linkage_module.Progress):
+        def __call__(self, reported, done):
+            if reported == stage:
+                raise KeyboardInterrupt
+
+        def close(self):
+            closed.append(stage)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(linkage_module, "Progress", Interrupting)
+        with pytest.raises(KeyboardInterrupt):
+            linkage(X, "poisson", algorithm=algorithm, n_jobs=1)
+    assert closed == [stage]
+    assert numba.get_num_threads() == threads
+    assert same_tree(linkage(X, "poisson", algorithm=algorithm), reference)

@@ -1,0 +1,303 @@
+"""A few hundred of the random cases of `make fuzz`, and proofs that its checks can fail."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import exact
+import numpy as np
+import pytest
+from fuzz import checks, shrink
+from fuzz.cases import FAMILIES, FORMS, MODELS, Case, draw
+from fuzz.reference import dissimilarity
+from fuzz.regions import REGIONS
+
+from fastrbhc import linkage
+from fastrbhc.bhc import bhc_linkage
+
+TESTS = Path(__file__).parent
+FIRST, COUNT = 1_000_000, 300
+# What is not yet as it should be.
+LEFT_OUT = ("tiny", "small_against_ridge", "uneven_weights")
+
+every_family = pytest.mark.parametrize("family", FAMILIES)
+
+
+def rows_for(family, n=9, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n, d))
+    if family == "bernoulli":
+        return rng.random((n, d))
+    return Z if FAMILIES[family]().domain.lower < 0.0 else np.exp(Z)
+
+
+def case_of(family, **options):
+    return Case(seed=0, X=rows_for(family), family=family, **options)
+
+
+def kinds(problems):
+    return {problem.kind for problem in problems}
+
+
+# The cases
+
+
+@pytest.mark.parametrize("part", range(10))
+def test_cases(part):
+    for seed in range(FIRST + part, FIRST + COUNT, 10):
+        case = draw(seed)
+        if not any(REGIONS[name](case) for name in LEFT_OUT):
+            report = checks.check(case)
+            assert not report.problems, f"seed {seed}: {report.problems}"
+
+
+def test_a_seed_determines_its_case():
+    for seed in range(50):
+        one, other = draw(seed), draw(seed)
+        for name, value in vars(one).items():
+            np.testing.assert_equal(value, getattr(other, name))
+
+
+def test_cases_are_of_all_kinds():
+    drawn = [draw(seed) for seed in range(3_000)]
+    assert {case.family for case in drawn if not case.model} == set(FAMILIES)
+    assert {case.family for case in drawn if case.model} == set(MODELS)
+    assert {case.form for case in drawn} == set(FORMS)
+    assert {case.algorithm for case in drawn} == {"auto", "greedy", "levels", "nn_chain"}
+    assert {name for case in drawn for name in case.comparisons} == set(checks._COMPARE)
+
+
+def test_forms_have_the_same_values():
+    X = np.array([[0.0, 1.0, 2.0], [3.0, 0.0, 1.0]])
+    for name, form in FORMS.items():
+        given = form(X)
+        values = given.toarray() if hasattr(given, "toarray") else np.asarray(given)
+        expected = X != 0.0 if name == "bool" else X
+        np.testing.assert_array_equal(values.astype(float), expected, err_msg=name)
+
+
+# The reference
+
+
+@every_family
+@pytest.mark.parametrize("scale", [1e-100, 1e-6, 1.0, 1e6])
+def test_reference_is_the_definition(family, scale):
+    record = FAMILIES[family]()
+    if family == "bernoulli":
+        scale = min(scale, 1.0)
+    rng = np.random.default_rng(1)
+    for _ in range(4):
+        X, weights = scale * rows_for(family, 7, 2, rng.integers(1000)), rng.gamma(2.0, size=7)
+        value, doubt = dissimilarity(record, X[:3], X[3:], weights[:3], weights[3:])
+        expected, size = exact.dissimilarity(X[:3], X[3:], record, weights[:3], weights[3:])
+        if abs(expected) > 1e-30 * size:
+            assert value == pytest.approx(float(expected), rel=1e-11)
+            assert abs(value - expected) <= doubt
+
+
+@every_family
+def test_reference_of_close_rows_is_the_definition(family):
+    record = FAMILIES[family]()
+    X = rows_for(family, 4, 2)
+    X[1] = X[0] * (1.0 + 1e-9)
+    X[3] = X[2] * (1.0 - 1e-12)
+    for part in ([0, 1], [2, 3]):
+        value, _ = dissimilarity(record, X[part[:1]], X[part[1:]])
+        expected, size = exact.dissimilarity(X[part[:1]], X[part[1:]], record)
+        assert abs(value - expected) <= 1e-11 * expected + 1e-58 * size
+
+
+# The checks can fail
+
+
+@every_family
+@pytest.mark.parametrize("algorithm", ["auto", "nn_chain"])
+def test_a_height_that_is_off_is_found(family, algorithm):
+    case = case_of(family, algorithm=algorithm)
+    tree = linkage(case.X, family, algorithm=algorithm)
+    assert not checks.judge(tree, case)
+    for row in range(len(tree.heights)):
+        heights = tree.heights.copy()
+        heights[row] *= 1.0 + 1e-6
+        assert kinds(checks.judge(replace(tree, heights=heights), case)) == {"height"}
+
+
+@every_family
+@pytest.mark.parametrize("algorithm", ["auto", "nn_chain"])
+def test_a_merge_of_others_is_found(family, algorithm):
+    case = case_of(family, algorithm=algorithm)
+    tree = linkage(case.X, family, algorithm=algorithm)
+    names = np.arange(2 * len(case.X))
+    leaf, other = tree.merges[0, 0], np.setdiff1d(np.arange(len(case.X)), tree.merges[0])[0]
+    names[[leaf, other]] = other, leaf
+    swapped = np.sort(names[tree.merges], axis=1)
+    assert not np.array_equal(swapped, tree.merges)
+    problems = checks.judge(replace(tree, merges=swapped), case)
+    assert kinds(problems) & {"height", "not nearest"}
+
+
+def test_merges_in_another_order_are_found():
+    case = Case(seed=0, X=np.array([[0.0], [1.0], [5.0], [7.0], [30.0]]), family="poisson")
+    tree = linkage(case.X, "poisson")
+    steps = tree.steps[[1, 0, 2, 3]]
+    assert tree.merges[1].max() < 5
+    assert kinds(checks.judge(replace(tree, steps=steps), case)) == {"not nearest"}
+
+
+def test_what_is_not_a_tree_is_found():
+    case = case_of("poisson")
+    tree = linkage(case.X, "poisson")
+    for change in (
+        {"merges": tree.merges[::-1]},
+        {"heights": -tree.heights},
+        {"heights": np.full(8, np.nan)},
+        {"weights": tree.weights + 1.0},
+        {"steps": np.zeros(8, int)},
+        {"merges": tree.merges[:-1], "heights": tree.heights[:-1], "weights": tree.weights[:-1],
+         "steps": tree.steps[:-1]},
+    ):  # fmt: skip
+        assert kinds(checks.judge(replace(tree, **change), case)) == {"structure"}, change
+
+
+def test_merging_that_stops_early_is_found():
+    case = case_of("poisson", threshold=10.0)
+    tree = linkage(case.X, "poisson", threshold=10.0)
+    assert not checks.judge(tree, case)
+    fewer = {name: getattr(tree, name)[:3] for name in ("merges", "heights", "weights", "steps")}
+    assert kinds(checks.judge(replace(tree, **fewer), case)) == {"stopped early"}
+
+
+def test_a_row_without_weight_in_the_wrong_place_is_found():
+    X, weights = np.array([[0.0], [1.0], [9.0]]), np.array([1.0, 0.0, 1.0])
+    case = Case(seed=0, X=X, family="spherical_gaussian", weights=weights)
+    tree = linkage(X, "ward", sample_weight=weights)
+    assert not checks.judge(tree, case)
+    wrong = replace(tree, merges=np.array([[1, 2], [0, 3]]))
+    assert kinds(checks.judge(wrong, case)) == {"row without weight"}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_bayesian_tree_that_is_off_is_found(name):
+    X = np.round(rows_for("poisson", 6, 2) + 1.0) if name != "bernoulli" else np.eye(6)[:, :3]
+    case = Case(seed=0, X=X, family=name, model=True)
+    tree = bhc_linkage(X, name)
+    assert not checks.judge_model(tree, case)
+    off = replace(tree, heights=tree.heights + 1e-6 * np.maximum(1.0, np.abs(tree.heights)))
+    assert kinds(checks.judge_model(off, case)) == {"height"}
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (ValueError("operands could not be broadcast"), "refused inside"),
+        (ZeroDivisionError("division by zero"), "exception ZeroDivisionError"),
+        (RuntimeWarning("overflow"), "warning"),
+    ],
+)
+def test_unclear_errors_and_warnings_are_found(monkeypatch, error, kind):
+    def fails(*_, **__):
+        if isinstance(error, Warning):
+            import warnings
+
+            warnings.warn(error, stacklevel=1)
+            return None
+        raise error
+
+    monkeypatch.setattr(checks, "linkage", fails)
+    assert kinds(checks.check(case_of("poisson")).problems) == {kind}
+
+
+def test_refusals_are_judged(monkeypatch):
+    from fastrbhc._validation import check_threshold
+
+    case = case_of("poisson")
+    monkeypatch.setattr(checks, "linkage", lambda *_, **__: check_threshold(-1.0))
+    assert kinds(checks.check(case).problems) == {"refused without need"}
+    tree = linkage(case.X, "poisson")
+    monkeypatch.setattr(checks, "linkage", lambda *_, **__: tree)
+    assert kinds(checks.check(replace(case, X=-case.X)).problems) == {"taken"}
+
+
+def test_other_bits_are_found(monkeypatch):
+    case = case_of("poisson", comparisons=("neighbors", "permutation"))
+
+    def by_backend(X, family, **options):
+        tree = linkage(X, family, **options)
+        off = options["neighbors"] == "kd_tree"
+        return replace(tree, heights=np.nextafter(tree.heights, np.inf) if off else tree.heights)
+
+    monkeypatch.setattr(checks, "linkage", by_backend)
+    assert kinds(checks.check(case).problems) == {"compared: neighbors"}
+
+
+# Small cases
+
+
+def test_shrinking():
+    case = draw(5)
+    case = replace(case, X=np.vstack([rows_for("poisson", 40, 3), [[123.456, 1.0, 7.0]]]),
+                   weights=None, family="poisson", algorithm="nn_chain")  # fmt: skip
+    small = shrink.shrink(case, lambda candidate: candidate.X.max() > 100.0)
+    assert small.X.tolist() == [[123.0]] or small.X.tolist() == [[120.0]]
+    assert (small.algorithm, small.patches, small.form) == ("auto", (), "plain")
+
+
+def test_code_of_a_case_makes_its_call():
+    case = replace(case_of("gaussian"), weights=np.arange(1.0, 10.0), algorithm="nn_chain",
+                   parameters={"smoothing": 0.5}, form="fortran", threshold=8.0)  # fmt: skip
+    names: dict = {}
+    exec(shrink.code_of(case).replace("print", "# "), names)
+    expected = checks.call(case)
+    np.testing.assert_array_equal(names["tree"].heights, expected.heights)
+
+
+# The command
+
+
+in_processes = pytest.mark.skipif(not hasattr(os, "fork"), reason="workers are forked")
+
+
+def command(*arguments, code=None):
+    what = ["-c", code] if code else ["-m", "fuzz.run", *arguments]
+    paths = os.pathsep.join([str(TESTS), str(TESTS.parent), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [sys.executable, *what],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+@in_processes
+def test_command():
+    done = command("--seed", "1000000", "--cases", "5", "--workers", "2", "--skip", "tiny")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 failures" in done.stdout
+
+
+@in_processes
+def test_hangs_and_crashes_do_not_end_a_run():
+    done = command(
+        code="""
+import os, time
+from fuzz import run
+from fuzz.checks import Report
+
+def check(case):
+    if case.seed == 12:
+        time.sleep(60)
+    if case.seed == 13:
+        os.abort()
+    return Report("tree")
+
+run.check, run._CASE_SECONDS = check, 1.0
+total, failures, _ = run.run(10, 8, 1, None, [])
+print(total.cases, sorted((failure.seed, failure.kind) for failure in failures))
+"""
+    )
+    assert done.stdout.splitlines()[-1] == "8 [(12, 'hang'), (13, 'crash (exit code -6)')]", done

@@ -1,0 +1,87 @@
+"""One column of a separable family: lower bounds of a pair, and the variance function."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import ALL_FAMILIES
+
+from fastrbhc import families
+from fastrbhc._engine.geometry.contract import ROUNDING
+from fastrbhc._engine.geometry.separable_columns import divergence, pair_bound, variance_function
+
+SEPARABLE = [name for name in ALL_FAMILIES if families.as_family(name).separable]
+VALUES = {
+    "spherical_gaussian": st.floats(-1e100, 1e100),
+    "poisson": st.floats(0.0, 1e100),
+    "multinomial": st.floats(0.0, 1.0),
+    "bernoulli": st.floats(0.0, 1.0),
+    "exponential": st.floats(1e-100, 1e100),
+}
+
+
+def value_of_a_pair(family, value0, value1, step, share):
+    mean = share * value0 + (1.0 - share) * value1
+    there = divergence(family, value0, mean, -(1.0 - share) * step)
+    back = divergence(family, value1, mean, share * step)
+    assert min(there, back) >= 0.0
+    return share * there + (1.0 - share) * back
+
+
+SHARES = st.floats(1e-9, 1.0 - 1e-9)
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize("name", SEPARABLE)
+@settings(max_examples=300)
+@given(data=st.data())
+def test_the_bound_of_a_pair_never_exceeds_its_value(name, data):
+    family = families.as_family(name)
+    value0, value1 = (np.float64(data.draw(VALUES[name])) for _ in range(2))
+    share = data.draw(SHARES)
+    step = value1 - value0
+    with np.errstate(over="ignore"):  # then the bound is 0
+        bound = pair_bound(family, value0, value1, step, share, 1.0 - share)
+    assert 0.0 <= bound * ROUNDING <= value_of_a_pair(family, value0, value1, step, share)
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize("name", SEPARABLE)
+@settings(max_examples=300)
+@given(data=st.data())
+def test_the_bound_of_nearly_equal_values_never_exceeds_theirs(name, data):
+    """The step is known to more digits than the values."""
+    family = families.as_family(name)
+    value0, share = np.float64(data.draw(VALUES[name])), data.draw(SHARES)
+    step = value0 * 10.0 ** data.draw(st.floats(-30.0, -3.0)) * data.draw(st.sampled_from([-1, 1]))
+    value1 = min(value0 + step, 1.0) if name == "bernoulli" else value0 + step
+    with np.errstate(over="ignore"):
+        bound = pair_bound(family, value0, value1, step, share, 1.0 - share)
+    assert 0.0 <= bound * ROUNDING <= value_of_a_pair(family, value0, value1, step, share)
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize("name", ["poisson", "bernoulli", "exponential"])
+def test_bounds_of_pairs_are_near_where_values_are_alike(name):
+    family = families.as_family(name)
+    for ratio in np.array([0.5, 0.8, 1.25, 2.0]):
+        for share in (0.1, 0.5, 0.9):
+            value = value_of_a_pair(family, 0.4, 0.4 * ratio, 0.4 * (ratio - 1.0), share)
+            bound = pair_bound(family, 0.4, 0.4 * ratio, 0.4 * (ratio - 1.0), share, 1.0 - share)
+            assert bound == pytest.approx(value, rel=0.06)
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize("name", ["poisson", "multinomial", "bernoulli", "exponential"])
+def test_the_variance_is_one_over_the_second_derivative(name):
+    """Never smaller, in single precision either."""
+    family = families.as_family(name)
+    for mean in np.array([1e-6, 1e-3, 0.1, 0.5, 0.9, 0.999]):
+        step = 1e-6 * min(mean, 1.0 - mean)
+        curvature = 2.0 * divergence(family, mean + step, mean, step) / step**2
+        largest = 1.0 + 1e-5 + 2.0**-19 * curvature * (name == "bernoulli")
+        assert 1.0 - 1e-5 <= variance_function(family, mean) * curvature <= largest
+        assert variance_function(family, np.float32(mean)).dtype == np.float32
+        assert variance_function(family, np.float32(mean)) * curvature >= 1.0 - 1e-5
