@@ -7,7 +7,7 @@ PYTEST = $(BIN)/python -m pytest
 # All tests of a file go to one worker: otherwise both workers would compile the same kernels at the same time.
 TWO_WORKERS = -n 2 --dist loadfile
 
-.PHONY: demo test lint types docs test-notebooks notebooks test-families test-indices test-thorough fuzz \
+.PHONY: demo test lint types docs test-notebooks notebooks test-families test-indices test-thorough test-stress fuzz \
 	test-compile-all test-lowest baselines bench bench-all bench-compare bench-peers bench-compile record dashboard clean
 
 # Installed again whenever the metadata change. The demo needs fewer packages than the tests.
@@ -71,6 +71,11 @@ types: $(VENV)/installed
 # Twenty times as many random data sets; takes about twenty minutes.
 test-thorough: $(VENV)/installed
 	$(PYTEST) -q $(TWO_WORKERS) --hypothesis-profile=thorough tests
+
+# What a process may meet: Ctrl-C at any moment, threads, forks, bad caches, little memory, few cores.
+# Some minutes; as root, more of it runs.
+test-stress: $(VENV)/installed
+	$(PYTEST) -q tests/stress/stress_*.py
 
 # Random cases, each certified and compared with a reference: MINUTES=10, CASES=20000, SEED=7 for the
 # same ones again, SKIP="tiny" to leave out a region. Prints a command and short code for a failure.

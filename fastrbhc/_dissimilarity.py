@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.scratch import new_scratch
 from fastrbhc._engine.geometry.contract import curvature, put_covariances
-from fastrbhc._engine.jit import compiling_for, kernel
+from fastrbhc._engine.jit import kernel
 from fastrbhc._validation import (
     check_covariance,
     check_groups,
@@ -44,11 +44,10 @@ def dissimilarity(X0: ArrayLike, X1: ArrayLike, family: str | Family) -> float:
     family = as_family(family)
     rows0, rows1 = check_groups(X0, X1, family)
     labels = np.repeat([0, 1], [len(rows0), len(rows1)])
-    with compiling_for(family):
-        geometry = family.geometry(rows0.shape[1])
-        rows = family.observe(np.concatenate([rows0, rows1]))
-        clusters = statistics.clusters_of_groups(geometry, rows, labels, 2)
-        return float(statistics.dissimilarities(geometry, clusters)[0])
+    geometry = family.geometry(rows0.shape[1])
+    rows = family.observe(np.concatenate([rows0, rows1]))
+    clusters = statistics.clusters_of_groups(geometry, rows, labels, 2)
+    return float(statistics.dissimilarities(geometry, clusters)[0])
 
 
 def taylor_dissimilarity(
@@ -118,7 +117,7 @@ def taylor_dissimilarity(
         raise TypeError(f"the family {family.name!r} does not define its second derivative")
     centre, covariance = _centre(rows0, rows1, family, mean)
     labels = np.repeat([0, 1, 2], [len(rows0), len(rows1), len(centre)])
-    with compiling_for(family), np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):
         rows = family.observe(np.concatenate([rows0, rows1, centre]))
         clusters = statistics.clusters_of_groups(geometry, rows, labels, 3)
         if covariance is not None:

@@ -15,7 +15,6 @@ from fastrbhc._engine.agglomeration.merge_order import by_level
 from fastrbhc._engine.clusters.duplicates import distinct_points, with_repeated_rows
 from fastrbhc._engine.clusters.observations import Observations, weighted
 from fastrbhc._engine.clusters.principal_axes import rotate_to_principal_axes
-from fastrbhc._engine.jit import compiling_for
 from fastrbhc._engine.planning.cost_model import warn_if_long
 from fastrbhc._engine.planning.execution import (
     agglomerate,
@@ -87,8 +86,8 @@ def linkage(
         A row with weight 3 counts as three copies. Rows with weight 0 join the nearest row, at
         height 0, and change nothing else.
     n_jobs : int, optional
-        Number of threads. None or -1 stands for NUMBA_NUM_THREADS, by default one per core. The
-        result does not depend on it.
+        Number of threads. None or -1 stands for NUMBA_NUM_THREADS, by default one per core that the
+        process may use. The result does not depend on it.
     progress : bool, default=False
         Show a progress bar, and the number of kernels compiled, if any.
     audit : bool or "sample", default=False
@@ -144,43 +143,40 @@ def build(
         return (
             tree if options.audit is False else replace(tree, audit=report_of(tree, "proof", True))
         )
-    with compiling_for(family):
-        geometry = family.geometry(n_features)
-        rows = weighted(family.observe(X), sample_weight)
-        del X
-        points, point_of_row = distinct_points(geometry, rows)
-        del rows
-        points = rotate_to_principal_axes(geometry, points)
-        n_points = points.means.shape[0]
-        chosen = plan(
-            family.reducible,
-            n_points,
-            n_features,
-            options.algorithm,
-            options.neighbors,
-            options.n_threads,
-        )
-        warn_if_long(chosen, geometry, points, stacklevel=4)
-        points_for_audit = None if options.audit is False else points
-        totals = {"neighbours": n_points, "merging": n_points - 1, "audit": n_points - 1}
-        with Progress(options.progress, totals) as report:
-            if chosen.algorithm == "direct":
-                merges = _directly(family, geometry, points, options.threshold)
-                report("merging", merges.heights.size)
-            else:
-                clusters = planned_clusters(chosen, geometry, points)
-                del points  # frees memory: the clusters hold them now
-                merges = agglomerate(chosen, geometry, clusters, options.threshold, report)
-                del clusters
-            if options.threshold == np.inf and merges.heights.size < n_points - 1:
-                raise ValueError(
-                    f"the dissimilarity of the family {family.name!r} is not finite for these rows"
-                )
-            findings = None
-            if points_for_audit is not None:
-                findings = _examine(
-                    family, geometry, points_for_audit, chosen, merges, options, report
-                )
+    geometry = family.geometry(n_features)
+    rows = weighted(family.observe(X), sample_weight)
+    del X
+    points, point_of_row = distinct_points(geometry, rows)
+    del rows
+    points = rotate_to_principal_axes(geometry, points)
+    n_points = points.means.shape[0]
+    chosen = plan(
+        family.reducible,
+        n_points,
+        n_features,
+        options.algorithm,
+        options.neighbors,
+        options.n_threads,
+    )
+    warn_if_long(chosen, geometry, points, stacklevel=4)
+    points_for_audit = None if options.audit is False else points
+    totals = {"neighbours": n_points, "merging": n_points - 1, "audit": n_points - 1}
+    with Progress(options.progress, totals) as report:
+        if chosen.algorithm == "direct":
+            merges = _directly(family, geometry, points, options.threshold)
+            report("merging", merges.heights.size)
+        else:
+            clusters = planned_clusters(chosen, geometry, points)
+            del points  # frees memory: the clusters hold them now
+            merges = agglomerate(chosen, geometry, clusters, options.threshold, report)
+            del clusters
+        if options.threshold == np.inf and merges.heights.size < n_points - 1:
+            raise ValueError(
+                f"the dissimilarity of the family {family.name!r} is not finite for these rows"
+            )
+        findings = None
+        if points_for_audit is not None:
+            findings = _examine(family, geometry, points_for_audit, chosen, merges, options, report)
     tree, nodes = _tree(merges, point_of_row, leaf_weights, options.threshold)
     if findings is None:
         return tree

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
+from fastrbhc._cores import available_cores
 from fastrbhc._engine.clusters.observations import column_ranges
-from fastrbhc._engine.jit import config
 from fastrbhc.families import Domain, Family
 
 # Squares of differences, times the total weight and summed over columns, have to stay finite.
@@ -339,8 +339,8 @@ def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
 
 
 def check_threads(n_jobs: int | None) -> int:
-    """The number of threads: None for Numba's default, negative to count down from it."""
-    available = int(config.NUMBA_NUM_THREADS)
+    """The number of threads: None for one per core, negative to count down from it."""
+    available = available_cores()
     if n_jobs is None:
         return available
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral):

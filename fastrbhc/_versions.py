@@ -10,7 +10,9 @@ from typing import Any
 
 import numba
 from llvmlite import binding
-from numba.core.caching import FunctionCache
+
+from fastrbhc._cores import available_cores
+from fastrbhc._engine.jit import KernelCacheImpl
 
 # Numba's own annotations are recent and partial.
 _config: Any = numba.config
@@ -56,7 +58,7 @@ def show_versions() -> None:
     sections = {
         "System": _system(),
         "Packages": _packages(),
-        "Kernels": {"threads": str(_config.NUMBA_NUM_THREADS), "cache": described_cache()},
+        "Kernels": {"threads": str(available_cores()), "cache": described_cache()},
         "Environment variables": {name: os.environ.get(name, "not set") for name in _VARIABLES},
     }
     print("\n\n".join(_section(title, facts) for title, facts in sections.items()))
@@ -117,6 +119,8 @@ def cache_folder() -> Path:
     if _config.DISABLE_JIT:
         raise OSError("NUMBA_DISABLE_JIT is set")
     try:
-        return Path(FunctionCache(show_versions).cache_path)  # where Numba would put this one
-    except RuntimeError:
+        locator = KernelCacheImpl(show_versions).locator  # where this one would be
+        locator.ensure_cache_path()
+        return Path(locator.get_cache_path())
+    except (OSError, RuntimeError):
         raise OSError("no folder can be written") from None

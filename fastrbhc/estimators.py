@@ -13,7 +13,6 @@ from fastrbhc._base_estimator import TreeEstimator
 from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.observations import weighted
 from fastrbhc._engine.clusters.record import selected
-from fastrbhc._engine.jit import compiling_for
 from fastrbhc._linkage import build
 from fastrbhc._options import DEFAULT_GUESS, LinkageOptions
 from fastrbhc._progress import compiling_shown
@@ -201,9 +200,8 @@ class RBHC(TreeEstimator):
         check_is_fitted(self)
         family = self._family  # the family of the fit: parameters may have been set since
         rows = self._check(X, family, reset=False)
-        with compiling_for(family):
-            geometry = family.geometry(rows.shape[1])
-            return statistics.nearest_clusters(geometry, self._clusters, family.observe(rows))
+        geometry = family.geometry(rows.shape[1])
+        return statistics.nearest_clusters(geometry, self._clusters, family.observe(rows))
 
     def summary(self) -> Any:
         """A table of the clusters: size, weight, cost, mean parameters.
@@ -270,10 +268,9 @@ class RBHC(TreeEstimator):
     ) -> None:
         """Number the clusters, and keep their statistics for new rows."""
         self._family = family
-        with compiling_for(family):
-            geometry = family.geometry(rows.shape[1])
-            points = weighted(family.observe(rows), weights)
-            n_clusters = int(labels.max()) + 1
-            clusters = statistics.clusters_of_groups(geometry, points, labels, n_clusters)
+        geometry = family.geometry(rows.shape[1])
+        points = weighted(family.observe(rows), weights)
+        n_clusters = int(labels.max()) + 1
+        clusters = statistics.clusters_of_groups(geometry, points, labels, n_clusters)
         order = self._keep_labels(labels, clusters.weights, clusters.means)
         self._clusters = selected(clusters, order)

@@ -19,7 +19,6 @@ from sklearn.utils import check_random_state
 from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.duplicates import collapse
 from fastrbhc._engine.clusters.observations import Observations, take, weighted
-from fastrbhc._engine.jit import compiling_for
 from fastrbhc._validation import check_count, check_rows, check_weights, check_whole
 from fastrbhc.families import Family, as_family
 from fastrbhc.tree.dendrogram import Dendrogram
@@ -95,19 +94,18 @@ def _kmeans_threshold(
     random_state: Any,
 ) -> float:
     """The threshold for rows that have been checked."""
-    with compiling_for(family):
-        rows = weighted(family.observe(X), sample_weight)
-        if rows.weights is not None:
-            rows = take(rows, np.flatnonzero(rows.weights))
-        # Distinct points in hash order: the k-means clusters are the same for copies as for
-        # weights, and for any order of the rows.
-        points = collapse(rows).points
-        labels, n_groups = _kmeans(points, multiplier * n_clusters_guess, random_state)
-        if n_groups < 2:
-            return np.inf
-        geometry = family.geometry(X.shape[1])
-        clusters = statistics.clusters_of_groups(geometry, points, labels, n_groups)
-        return float(statistics.dissimilarities(geometry, clusters).mean())
+    rows = weighted(family.observe(X), sample_weight)
+    if rows.weights is not None:
+        rows = take(rows, np.flatnonzero(rows.weights))
+    # Distinct points in hash order: the k-means clusters are the same for copies as for
+    # weights, and for any order of the rows.
+    points = collapse(rows).points
+    labels, n_groups = _kmeans(points, multiplier * n_clusters_guess, random_state)
+    if n_groups < 2:
+        return np.inf
+    geometry = family.geometry(X.shape[1])
+    clusters = statistics.clusters_of_groups(geometry, points, labels, n_groups)
+    return float(statistics.dissimilarities(geometry, clusters).mean())
 
 
 def _kmeans(points: Observations, k: int, random_state: Any) -> tuple[NDArray[np.int64], int]:

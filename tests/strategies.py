@@ -21,7 +21,7 @@ ALL_FAMILIES = sorted(
 # Fewer families if they do not differ in what is tested: see the Makefile.
 FAMILIES = os.environ.get("TEST_FAMILIES", " ".join(ALL_FAMILIES)).split()
 REDUCIBLE = [name for name in FAMILIES if as_family(name).reducible]
-ON_THE_WHOLE_LINE = [name for name in FAMILIES if np.isinf(as_family(name).domain.lower)]
+ON_THE_WHOLE_LINE = [name for name in ALL_FAMILIES if np.isinf(as_family(name).domain.lower)]
 # Rows with a direction depend on the origin.
 TRANSLATION_INVARIANT = [
     name for name in ON_THE_WHOLE_LINE if not as_family(name).domain.needs_nonzero_row

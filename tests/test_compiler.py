@@ -9,18 +9,22 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from numba import typeof, types
 from numba.core.errors import NumbaError
-from test_jit import printed
+from test_jit import copy_package, printed
 
+from fastrbhc import families
 from fastrbhc._engine.compiler import Fragment, Program
 from fastrbhc._engine.jit import (
     PLAIN_PYTHON,
+    _is_of_the_package,
     contract,
     contract_with_default,
     fused_kernel,
     kernel,
     open_contract,
 )
+from fastrbhc._engine.records import JOB_TYPE, record
 
 compiled_only = pytest.mark.skipif(PLAIN_PYTHON, reason="nothing is compiled")
 
@@ -260,7 +264,8 @@ def test_threads_that_call_for_the_first_time_at_once():
 @compiled_only
 def test_a_program_from_disk_gives_the_same(tmp_path):
     """Fragments that raise and take records; the second process compiles nothing."""
-    (tmp_path / "kernels.py").write_text(
+    copy_package(tmp_path)
+    (tmp_path / "fastrbhc" / "kernels.py").write_text(
         textwrap.dedent("""
             import numpy as np
             from fastrbhc._engine.jit import kernel
@@ -283,11 +288,9 @@ def test_a_program_from_disk_gives_the_same(tmp_path):
                     add(sums, 2.0 * x)
         """)
     )
-    code = f"""
-        import sys
+    code = """
         import numpy as np
-        sys.path.insert(0, {str(tmp_path)!r})
-        from kernels import Sums, add_all
+        from fastrbhc.kernels import Sums, add_all
         sums = Sums(np.array([0.1, 0.2, 0.3]), 0.0)
         add_all(sums)
         print(sums.total.hex())
@@ -300,9 +303,33 @@ def test_a_program_from_disk_gives_the_same(tmp_path):
         print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
         print(len(add_all.program.overloads))
     """
-    first = printed(code, cache=tmp_path / "cache").splitlines()
-    second = printed(code, cache=tmp_path / "cache").splitlines()
+    first, second = (
+        printed(code, cache=tmp_path / "cache", path=tmp_path).splitlines() for _ in range(2)
+    )
     assert first[:2] == second[:2]
     assert float.fromhex(first[0]) == 0.2 + 0.4 + 0.6
     assert first[1] == "no number"
     assert (first[2], second[2]) == ("0 1", "1 0")
+
+
+class OfAUser(NamedTuple):
+    """A class outside the package."""
+
+    x: float
+
+
+@record
+class AroundIt:
+    """A record with such a class deep inside."""
+
+    entries: tuple[object, ...]
+
+
+@compiled_only
+def test_only_kernels_for_classes_of_the_package_are_kept_on_disk():
+    own, around = typeof(OfAUser(1.0)), typeof(AroundIt((1.0, OfAUser(2.0))))
+    inside = typeof(families.Poisson(1.0))
+    for kind in (own, around, types.UniTuple(own, 2), types.Tuple((types.int64, own))):
+        assert not _is_of_the_package(kind)
+    for kind in (inside, types.int64, typeof(np.zeros(2)), types.UniTuple(inside, 2), JOB_TYPE):
+        assert _is_of_the_package(kind)

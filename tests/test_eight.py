@@ -6,6 +6,7 @@ import operator
 
 import numpy as np
 import pytest
+from test_jit import printed
 
 from fastrbhc._engine.jit import config, kernel
 from fastrbhc._engine.simd import (
@@ -74,6 +75,44 @@ def test_any_place_of_an_array(order):
     for i, j, k in [(0, 0, 0), (2, 3, 12), (1, 2, 5)]:
         load_and_store(array, i, j, k, results)
         np.testing.assert_array_equal(results, array[i, j, k : k + LANES])
+
+
+def test_places_outside_are_noticed_where_indices_are_checked(tmp_path):
+    code = """
+        import numpy as np
+        from fastrbhc._engine.geometry.float32_screen import near
+        from fastrbhc._engine.jit import kernel
+        from fastrbhc._engine.simd import load, store
+
+        @kernel
+        def copy(array, i, k, results):
+            store(results, load(array, (i, k)))
+
+        @kernel
+        def bits(block, first, queries, query):
+            return near(block, first, queries, query)
+
+        def outcome(function, *arguments):
+            try:
+                function(*arguments)
+            except IndexError as error:
+                return str(error)
+            return "fine"
+
+        array, eight, seven = np.zeros((3, 20)), np.zeros(8), np.zeros(7)
+        for values in (array, np.asfortranarray(array)):
+            for i, k in [(0, 0), (2, 12), (0, 13), (0, -1), (3, 0), (-1, 0)]:
+                print(outcome(copy, values, i, k, eight))
+        print(outcome(copy, array, 0, 0, seven))
+        block, queries = np.zeros((5, 32), np.float32), np.zeros((8, 7), np.float32)
+        for first, query in [(0, 0), (16, 4), (17, 0), (0, 5), (-16, 0), (0, -4)]:
+            print(outcome(bits, block, first, queries, query))
+        print(outcome(bits, block, 0, queries[:, :4].copy(), 0))
+    """
+    checked = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_DISABLE_JIT": "0"}
+    outside = ["fine"] * 2 + ["index is out of bounds"] * 4
+    lines = printed(code, cache=tmp_path, variables=checked).splitlines()
+    assert lines == 2 * outside + outside[-1:] + outside + outside[-1:]
 
 
 @kernel

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -20,12 +21,16 @@ PACKAGE = Path(fastrbhc.__file__).parent
 ONE_DISSIMILARITY = "import fastrbhc; print(fastrbhc.dissimilarity([[3.0]], [[5.0]], 'poisson'))"
 
 
-def python(code, *, cache, path=PACKAGE.parent, **options):
-    """Run code in its own process, with its own cache directory."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(path)}
+def environment(cache, path=PACKAGE.parent, **variables):
+    """The variables of a process with a cache directory of its own."""
+    return {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(path), **variables}
+
+
+def python(code, *, cache, path=PACKAGE.parent, variables=None, **options):
+    """Run code in a process of its own, with a cache directory of its own."""
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
-        env=environment,
+        env=environment(cache, path, **(variables or {})),
         cwd=path,  # which `python -c` would search before PYTHONPATH
         capture_output=True,
         text=True,
@@ -38,6 +43,10 @@ def printed(code, **options):
     result = python(code, **options)
     assert result.returncode == 0, result.stderr
     return result.stdout
+
+
+def copy_package(to):
+    shutil.copytree(PACKAGE, to / "fastrbhc", ignore=shutil.ignore_patterns("__pycache__", "*.npz"))
 
 
 def test_second_process_compiles_nothing(tmp_path):
@@ -78,9 +87,7 @@ def test_turns_around_compilations(tmp_path):
 
 
 def test_change_in_another_file_is_noticed(tmp_path):
-    shutil.copytree(
-        PACKAGE, tmp_path / "fastrbhc", ignore=shutil.ignore_patterns("__pycache__", "*.npz")
-    )
+    copy_package(tmp_path)
     before = float(printed(ONE_DISSIMILARITY, cache=tmp_path / "cache", path=tmp_path))
     kept = {path: path.read_bytes() for path in (tmp_path / "cache").rglob("*.nbc")}
     assert kept
@@ -106,15 +113,73 @@ def test_constants_of_a_module_that_imports_nothing_are_noticed(tmp_path, monkey
     assert len(digests) == 2
 
 
-def test_damaged_cache_is_passed_over(tmp_path):
-    before = printed(ONE_DISSIMILARITY, cache=tmp_path)
-    files = list(tmp_path.rglob("*.nbc"))
+def flip_a_bit(file):
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+def make_it_a_folder(file):
+    file.unlink()
+    file.mkdir()
+
+
+DAMAGES = {
+    "truncated": lambda file: file.write_bytes(file.read_bytes()[:-20]),
+    "a bit": flip_a_bit,
+    "empty": lambda file: file.write_bytes(b""),
+    "zeros": lambda file: file.write_bytes(bytes(file.stat().st_size)),
+    "random": lambda file: file.write_bytes(np.random.default_rng(0).bytes(5000)),
+}
+
+
+def test_damaged_files_are_noticed_and_replaced(tmp_path):
+    reference = printed(ONE_DISSIMILARITY, cache=tmp_path)
+    files = sorted(tmp_path.rglob("*.nbc"))
     assert files
-    for file in files:
-        file.write_bytes(file.read_bytes()[:20])
+    for file, damage in zip(files, cycle(DAMAGES.values()), strict=False):
+        damage(file)
     result = python(ONE_DISSIMILARITY, cache=tmp_path)
-    assert result.stdout == before
-    assert "damaged kernel cache" in result.stderr
+    assert result.stdout == reference
+    assert result.stderr.count("a damaged kernel cache was ignored") == 1
+    assert sorted(tmp_path.rglob("*.nbc")) == files
+    again = python(ONE_DISSIMILARITY, cache=tmp_path)
+    assert (again.stdout, again.stderr) == (reference, "")
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_never_loaded(damage, monkeypatch, tmp_path):
+    monkeypatch.setattr(_jit, "_WARNED_OF_DAMAGE", [])
+    file = _jit._OneFileEach([str(tmp_path)], "name", "state")
+    file.save("key", np.arange(100).tolist())
+    assert file.load("key") == np.arange(100).tolist()
+    [path] = tmp_path.iterdir()
+    DAMAGES[damage](path)
+    with pytest.raises(_jit._DamagedError):
+        file.load("key")
+    file.forget("key")
+    assert file.load("key") is None
+
+
+def test_a_folder_in_place_of_a_file_is_passed_over(tmp_path):
+    file = _jit._OneFileEach([str(tmp_path)], "name", "state")
+    file.save("key", 1)
+    [path] = tmp_path.iterdir()
+    make_it_a_folder(path)
+    assert file.load("key") is None
+    file.forget("key")
+    with pytest.raises(OSError, match="name"):  # which is a warning to those who call
+        file.save("key", 1)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_kernels_of_another_numba_are_not_loaded(tmp_path):
+    reference = printed(ONE_DISSIMILARITY, cache=tmp_path)
+    n_files = len(list(tmp_path.rglob("*.nbc")))
+    for k, package in enumerate(("numba", "llvmlite"), start=2):
+        other = f"import numba, llvmlite; {package}.__version__ = '0.0.1'; {ONE_DISSIMILARITY}"
+        assert printed(other, cache=tmp_path) == reference
+        assert len(list(tmp_path.rglob("*.nbc"))) == k * n_files
 
 
 def test_family_of_ones_own_is_never_stale(tmp_path):
@@ -132,6 +197,72 @@ def test_family_of_ones_own_is_never_stale(tmp_path):
     """
     assert float(printed(code.replace("FACTOR", "1.0"), cache=tmp_path)) == 2.0
     assert float(printed(code.replace("FACTOR", "3.0"), cache=tmp_path)) == 6.0
+
+
+def test_families_of_ones_own_in_two_threads_stay_in_memory(tmp_path):
+    """The one that is ready first must not let the other's kernels go to disk."""
+    code = """
+        import threading
+        from typing import NamedTuple
+        import numpy as np
+        import fastrbhc
+        from fastrbhc.families import Domain, family
+
+        class OwnSquares(NamedTuple):
+            def divergence(family, value, mean, step):
+                return step * step
+
+        class OwnCubes(NamedTuple):
+            def divergence(family, value, mean, step):
+                return abs(step) ** 3
+
+        quick, slow = (
+            family(cls.__name__, separable=True, reducible=False, domain=Domain())(cls)()
+            for cls in (OwnSquares, OwnCubes)
+        )
+        X = np.random.default_rng(0).normal(size=(30, 2))
+        first = threading.Thread(target=fastrbhc.dissimilarity, args=(X[:3], X[3:], quick))
+        second = threading.Thread(target=fastrbhc.linkage, args=(X, slow))
+        for thread in (first, second):
+            thread.start()
+        for thread in (first, second):
+            thread.join()
+        fastrbhc.dissimilarity(X[:3], X[3:], "ward")
+    """
+    printed(code, cache=tmp_path)
+    contents = [path.read_bytes() for path in tmp_path.rglob("*.nbc")]
+    assert contents
+    assert not any(b"OwnSquares" in content or b"OwnCubes" in content for content in contents)
+
+
+def test_a_folder_that_cannot_be_written_is_read(tmp_path):
+    """As where an administrator has compiled for all; the kernel is found, and nobody warned."""
+    common, own = tmp_path / "common", tmp_path / "own"
+    file = _jit._OneFileEach([str(common)], "name", "state")
+    common.mkdir()
+    own.mkdir()
+    file.save("key", 1)
+    reader = _jit._OneFileEach([str(own), str(common)], "name", "state")
+    assert reader.load("key") == 1
+    reader.save("key", 2)
+    assert (reader.load("key"), file.load("key")) == (2, 1)
+
+
+def test_where_kernels_are_looked_for(monkeypatch, tmp_path):
+    """In the folder chosen, and before it in those preferred that cannot be written."""
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "given"))
+    given = _jit._ContentCache(fastrbhc.linkage)._cache_file._folders
+    assert [str(tmp_path) in folder for folder in given] == [True]
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "file"))  # no folder can be made there
+    in_tree = _jit._ContentCache(fastrbhc.linkage)._cache_file._folders
+    assert Path(in_tree[0]).name == "__pycache__"
+    assert str(tmp_path / "file") in in_tree[1]
+    monkeypatch.setattr(_jit.KernelCacheImpl, "_locator_classes", (_jit._ReadOnly,))
+    nowhere = _jit._ContentCache(fastrbhc.linkage)
+    assert nowhere._cache_file._folders == in_tree
+    with pytest.raises(OSError, match="no folder can be written"):
+        nowhere._impl.locator.ensure_cache_path()
 
 
 def test_without_any_cache_directory_there_is_a_hint(monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 from numba import errors
 from numpy.typing import NDArray
 
-from fastrbhc._engine.jit import PLAIN_PYTHON, compiling_for, kernel
+from fastrbhc._engine.jit import PLAIN_PYTHON, kernel
 from fastrbhc._engine.records import Record, record, replaced
 
 compiled_only = pytest.mark.skipif(PLAIN_PYTHON, reason="an ordinary object in plain Python")
@@ -91,13 +91,6 @@ def read_unknown(inner):
 @kernel
 def write_unknown(inner):
     inner.value = 1.0
-
-
-@pytest.fixture(autouse=True)
-def in_memory_only():
-    """Do not cache kernels for records of this module, which no other process can use."""
-    with compiling_for(Inner(np.zeros(1), 0.0)):
-        yield
 
 
 def example(names=np.arange(3)):  # noqa: B008

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fastrbhc._engine import team as _team
-from fastrbhc._engine.jit import compiling_for, config, kernel
+from fastrbhc._engine.jit import config, kernel
 from fastrbhc._engine.records import Job, call, record, replaced
 from fastrbhc._engine.team import Team, parallel_for, team_of
 from fastrbhc._engine.threads import Threads
@@ -78,13 +78,6 @@ def take_turns(rounds, n_rounds, scratch):
 @kernel
 def call_some(rounds, first, last, scratch):
     call(rounds.jobs[0], first, last, scratch)
-
-
-@pytest.fixture(autouse=True)
-def in_memory_only():
-    """Do not cache kernels for records of this module, which no other process can use."""
-    with compiling_for(OwnCount(0)):
-        yield
 
 
 def two_jobs(n_threads, count, pieces):

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
+from fastrbhc._engine import threads as _threads
+from fastrbhc._engine.records import replaced
+from fastrbhc._engine.team import team_of
 from fastrbhc._engine.threads import Threads
 
 pytestmark = pytest.mark.fast
@@ -154,3 +158,112 @@ def test_errors_of_a_single_range_leave_the_pool_of_use(count):
             threads.run(fail, 100, LONG)
         threads.run(lambda start, stop, _: done.extend(range(start, stop)), 100, LONG)
     assert sorted(done) == list(range(100))
+
+
+def test_fewer_threads_where_no_more_can_be_started(monkeypatch):
+    """All of the work is done, by those that could."""
+    started = []
+    start = threading.Thread.start
+
+    def start_two(thread):
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_two)
+    monkeypatch.setattr(_threads, "worker_loop", wait_until_dismissed)
+    before, done = threading.active_count(), np.zeros(50, int)
+
+    def count_up(start, stop, scratch):
+        done[start:stop] += 1
+
+    with Threads([[], [], [], [], []]) as threads:
+        assert threads.count == len(threads.scratches) == 3
+        threads.run(count_up, done.size, LONG)
+        with threads.helping(team_of(5)) as scratch:
+            assert scratch is threads.scratches[0]
+    assert (done == 1).all()
+    assert threading.active_count() == before
+
+
+def test_no_threads_where_there_is_no_room(monkeypatch):
+    monkeypatch.setattr(_threads, "_is_room_for_a_thread", lambda: False)
+    with Threads([None] * 3) as threads:
+        assert threads.count == 1
+
+
+@pytest.mark.skipif(_threads.resource is None, reason="no limits on Windows")
+def test_room_is_looked_for_where_it_is_limited(monkeypatch):
+    resource = _threads.resource
+    assert _threads._is_room_for_a_thread()
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (2**40, resource.RLIM_INFINITY))
+    assert _threads._is_room_for_a_thread()
+    monkeypatch.setattr(_threads, "_THREAD_BYTES", 2**60)
+    assert not _threads._is_room_for_a_thread()
+
+
+def test_a_helper_that_does_not_begin_is_not_waited_for(monkeypatch):
+    """It has to be something else that keeps it; all is done without it."""
+    done, free = np.zeros(50, int), threading.Event()
+
+    def count_up(start, stop, scratch):
+        done[start:stop] += 1
+
+    monkeypatch.setattr(_threads, "worker_loop", wait_until_dismissed)
+    with Threads([None] * 2) as threads:
+        threads._helpers[0].submit(free.wait, 60.0)
+        threads.run(count_up, done.size, LONG)
+        with threads.helping(replaced(team_of(1), size=2)):
+            pass
+        assert not free.is_set()
+        free.set()
+    assert (done == 1).all()
+
+
+def test_an_error_of_a_helper_stops_all():
+    here, done = threading.get_ident(), []
+    raised = threading.Event()
+
+    def work(start, stop, scratch):
+        if threading.get_ident() != here:
+            raised.set()
+            raise WorkError
+        raised.wait(timeout=60.0)
+        time.sleep(1e-4 * (stop - start))
+        done.append(stop - start)
+
+    with pytest.raises(WorkError), Threads([None] * 2) as threads:
+        threads.run(work, 20_000, LONG)
+    assert sum(done) < 10_000
+
+
+@pytest.mark.parametrize(
+    "call_helpers",
+    [
+        lambda threads: threads.run(lambda *_: time.sleep(1e-3), 10**6, LONG),
+        lambda threads: threads.helping(replaced(team_of(1), size=3)).__enter__(),
+    ],
+)
+def test_ctrl_c_while_the_helpers_are_called(call_helpers, monkeypatch):
+    """After the first has been, and before the second; both are let go."""
+    before, calls = threading.active_count(), []
+    submit = ThreadPoolExecutor.submit
+
+    def submit_once(pool, *call):
+        if calls:
+            raise KeyboardInterrupt
+        calls.append(call)
+        return submit(pool, *call)
+
+    threads = Threads([None] * 3)
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", submit_once)
+    monkeypatch.setattr(_threads, "worker_loop", wait_until_dismissed)
+    with pytest.raises(KeyboardInterrupt), threads:
+        call_helpers(threads)
+    assert threading.active_count() == before
+
+
+def wait_until_dismissed(team, scratch):
+    while team.words[0] >= 0:
+        time.sleep(1e-3)

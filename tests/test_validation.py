@@ -309,7 +309,7 @@ def test_numbers_of_clusters_that_are_refused(n_clusters, error, message):
 
 @pytest.mark.fast
 def test_threads_count_from_all(monkeypatch):
-    monkeypatch.setattr(validation.config, "NUMBA_NUM_THREADS", 4)
+    monkeypatch.setattr(validation, "available_cores", lambda: 4)
     counted = {jobs: validation.check_threads(jobs) for jobs in (1, 3, -1, -2, -9, None)}
     assert counted == {1: 1, 3: 3, -1: 4, -2: 3, -9: 1, None: 4}
 

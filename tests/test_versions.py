@@ -13,6 +13,7 @@ import pytest
 
 import fastrbhc
 from fastrbhc import _versions
+from fastrbhc._cores import available_cores
 
 PACKAGE = Path(fastrbhc.__file__).parent
 
@@ -56,7 +57,7 @@ def test_versions_are_those_installed(printed):
     assert found["Packages"]["numba"] == numba.__version__
     for package in ("numpy", "llvmlite", "scipy", "scikit-learn", "threadpoolctl", "tqdm"):
         assert found["Packages"][package] == importlib.metadata.version(package)
-    assert found["Kernels"]["threads"] == str(numba.config.NUMBA_NUM_THREADS)
+    assert found["Kernels"]["threads"] == str(available_cores())
 
 
 def test_required_packages_are_all_there(printed):
@@ -117,7 +118,7 @@ def test_no_folder_to_write_to_is_no_error(printed, compiled, monkeypatch):
     def unable(function):
         raise RuntimeError("cannot cache: no locator available")
 
-    monkeypatch.setattr(_versions, "FunctionCache", unable)
+    monkeypatch.setattr(_versions, "KernelCacheImpl", unable)
     assert printed()["Kernels"]["cache"] == "none, because no folder can be written"
 
 

@@ -24,6 +24,8 @@ from numba.core.compiler import DefaultPassBuilder, PassManager
 from numba.core.compiler_lock import require_global_compiler_lock
 from numba.core.compiler_machinery import register_pass
 
+from fastrbhc._engine.interrupts import answer
+
 # Numba's own annotations are recent and partial.
 _register: Any = register_pass
 _Lowering: Any = typed_passes.NativeLowering
@@ -71,6 +73,7 @@ class Program(JITCodeLibrary):
         self._raise_if_finalized()
         module = self._final_module
         module.data_layout = self._codegen._data_layout
+        answer()
         for text in self._texts:
             module.link_in(llvm.parse_assembly(text))
         exported = {f.name for f in module.functions if not f.is_declaration}
@@ -86,9 +89,11 @@ class Program(JITCodeLibrary):
         for function in module.functions:
             if not function.is_declaration and function.name not in exported:
                 function.linkage = llvm.Linkage.internal
+        answer()
         passes, builder = self._codegen._module_pass_manager()
         passes.run(module, builder)
         module.verify()
+        answer()  # the last time: from here on the machine code is registered
         self._finalize_final_module()
 
     def set_environments(self) -> None:
@@ -201,6 +206,7 @@ class FragmentCompiler(CompilerBase):
     """For kernels that other kernels call."""
 
     def define_pipelines(self) -> list[PassManager]:
+        answer()
         if self.state.func_id.modname.split(".")[0] == _PACKAGE:
             return _passes(_FragmentLowering)
         return _all_passes(self.state, _FragmentLowering)
@@ -210,4 +216,5 @@ class ProgramCompiler(CompilerBase):
     """For kernels that Python calls."""
 
     def define_pipelines(self) -> list[PassManager]:
+        answer()
         return _passes(_ProgramLowering)

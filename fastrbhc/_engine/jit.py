@@ -12,18 +12,20 @@ import contextlib
 import functools
 import hashlib
 import os
+import pickle
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
+import llvmlite
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import types
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core import caching, types
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 from numba.core.registry import CPUDispatcher
 from numba.core.typing.templates import (
     AbstractTemplate,
@@ -33,6 +35,7 @@ from numba.core.typing.templates import (
 )
 
 from fastrbhc._engine.compiler import FragmentCompiler, ProgramCompiler
+from fastrbhc._engine.interrupts import compiling
 
 # Numba's own annotations are recent and partial.
 config: Any = numba.config
@@ -58,8 +61,8 @@ _ALLOCATING: dict[str, Any] = {**_OPTIONS, "_nrt": True}
 FUSED: dict[str, Any] = {**_OPTIONS, "fastmath": {"contract"}}
 _CACHE_WANTED = os.environ.get("FASTRBHC_NUMBA_CACHE", "1") != "0"
 _PACKAGE = Path(__file__).parents[1]
-_CACHES: list[Any] = []
 _WARNED: list[str] = []
+_WARNED_OF_DAMAGE: list[str] = []
 _MAKING_PROGRAM = threading.Lock()
 
 
@@ -93,7 +96,7 @@ def _fingerprint() -> bytes:
     Numba checks only the file that contains the kernel: after a change in another file, or with
     other settings, it would silently load the old machine code.
     """
-    digest = hashlib.sha256(numba.__version__.encode())
+    digest = hashlib.sha256(f"{numba.__version__};{llvmlite.__version__};".encode())
     for name in ("BOUNDSCHECK", "OPT", "CPU_NAME", "CPU_FEATURES", "DEBUGINFO_DEFAULT"):
         digest.update(f"{name}={getattr(config, name, None)};".encode())
     for path in sorted(_PACKAGE.rglob("*.py")):
@@ -104,15 +107,36 @@ def _fingerprint() -> bytes:
     return digest.digest()
 
 
+def _is_of_the_package(kind: Any) -> bool:
+    """Whether all classes in the type of an argument belong to the package.
+
+    Numba identifies a record by its module and class: after its author edits the class, the next
+    process would load the machine code of the old one. So kernels for a class of a user's own,
+    at any depth of their arguments, are kept in memory only.
+    """
+    cls = getattr(kind, "instance_class", None)
+    if cls is not None and cls.__module__.split(".")[0] != _PACKAGE.name:
+        return False
+    return all(map(_is_of_the_package, getattr(kind, "types", ())))
+
+
+class _DamagedError(Exception):
+    """A file of the cache is not as it was written."""
+
+
 class _OneFileEach(IndexDataCacheFile):
     """One file per signature, with the signature's digest in its name, and no index.
 
     Numba reads an index of all signatures, adds a number to it and writes it back. If two processes
-    do so at the same time, one may lose its entry, or both may take the same number.
+    do so at the same time, one may lose its entry, or both may take the same number. A file begins
+    with a digest of its content: the machine code of a damaged one might do anything.
+
+    Files are read from several folders, and written to the first.
     """
 
-    def __init__(self, cache_path: str, filename_base: str, source_stamp: Any) -> None:
-        super().__init__(cache_path, filename_base, source_stamp)
+    def __init__(self, folders: list[str], filename_base: str, source_stamp: Any) -> None:
+        super().__init__(folders[0], filename_base, source_stamp)
+        self._folders = folders
         self._base = filename_base
 
     def save(self, key: Any, data: Any) -> None:
@@ -138,6 +162,28 @@ class _OneFileEach(IndexDataCacheFile):
             return None
         return data if kept == key else None
 
+    def forget(self, key: Any) -> None:
+        with contextlib.suppress(OSError):
+            Path(self._cache_path, self._name(key)).unlink()
+
+    def _save_data(self, name: str, data: Any) -> None:
+        content = self._dump(data)
+        with self._open_for_write(self._data_path(name)) as file:
+            file.write(_digest(content))
+            file.write(content)
+
+    def _load_data(self, name: str) -> Any:
+        for folder in self._folders:
+            try:
+                found = Path(folder, name).read_bytes()
+            except OSError:  # none, or not for us to read
+                continue
+            size = len(_digest(b""))
+            if found[:size] != _digest(found[size:]):
+                raise _DamagedError(f"{name} in {folder}")
+            return pickle.loads(found[size:])
+        raise FileNotFoundError(name)
+
     def flush(self) -> None:
         for path in Path(self._cache_path).glob(f"{self._base}.*.nbc"):
             path.unlink(missing_ok=True)
@@ -150,29 +196,105 @@ class _OneFileEach(IndexDataCacheFile):
         return f"{self._base}.{digest}.nbc"
 
 
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=16).digest()
+
+
+class _ReadOnly:
+    """The last of the places for a cache: kernels may be found in it, but none can be written."""
+
+    def __init__(self, function: Callable[..., Any], file: str) -> None:
+        self._py_file, self._lineno = file, function.__code__.co_firstlineno
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any], file: str) -> _ReadOnly | None:
+        return cls(function, file) if os.path.exists(file) else None
+
+    def ensure_cache_path(self) -> None:
+        raise OSError("no folder can be written")
+
+    def get_cache_path(self) -> str:
+        return _in_tree(self._py_file)
+
+    def get_source_stamp(self) -> str:
+        return ""  # files are named by the content of the source
+
+    def get_disambiguator(self) -> str:
+        return str(self._lineno)
+
+
+def _in_tree(file: str) -> str:
+    return os.path.join(os.path.dirname(file), "__pycache__")
+
+
+def _has_home() -> bool:
+    """Whether the user has a folder for caches; without one, Numba would make one named ~."""
+    return "XDG_CACHE_HOME" in os.environ or os.path.isabs(os.path.expanduser("~"))
+
+
+class KernelCacheImpl(CompileResultCacheImpl):
+    """Where Numba keeps kernels, and how it names the files."""
+
+    @property
+    def _locator_classes(self) -> list[Any]:  # type: ignore[override]
+        usual = CompileResultCacheImpl._locator_classes
+        return [each for each in usual if _has_home() or "UserWide" not in each.__name__] + [
+            _ReadOnly
+        ]
+
+
 class _ContentCache(FunctionCache):
     """Numba's cache on disk, with the state of the package in the file names."""
 
+    _impl_class = KernelCacheImpl
+
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        own_file = repr(self._cache_file._source_stamp).encode()
-        state = hashlib.sha256(_fingerprint() + own_file).hexdigest()[:16]
+        state = hashlib.sha256(_fingerprint() + self._own_file()).hexdigest()[:16]
         name = f"{self._impl.filename_base}-{state}"
-        self._cache_file = _OneFileEach(self._cache_path, name, state)
+        self._cache_file = _OneFileEach(self._folders(), name, state)
+
+    def _own_file(self) -> bytes:
+        """The content of the file with the kernel, which need not be part of the package."""
+        try:
+            return Path(self._impl.locator._py_file).read_bytes()
+        except OSError:  # a notebook
+            return repr(self._cache_file._source_stamp).encode()
+
+    def _folders(self) -> list[str]:
+        """The folder that Numba chose, and those it passed over because they cannot be written.
+
+        Kernels may be in them all the same, as where an administrator has compiled them.
+        """
+        file, folders = self._impl.locator._py_file, [self._cache_path]
+        preferred = [_in_tree(file)]
+        if config.CACHE_DIR:
+            name = caching._CacheLocator.get_suitable_cache_subpath(file)
+            preferred.insert(0, os.path.join(config.CACHE_DIR, name))
+        for folder in preferred:
+            if folder == self._cache_path:
+                break
+            folders.append(folder)
+        return folders
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         # Numba would first load the whole compiler, a third of a second per process. Machine code
         # does not need it, and a later compilation loads it when it starts.
+        if not all(map(_is_of_the_package, sig)):
+            return None
         try:
             with self._guard_against_spurious_io_errors():
                 return self._load_overload(sig, target_context)
+        except MemoryError:
+            raise
         except Exception as error:  # a damaged file may raise anything: delete it
-            _warn_once(f"a damaged kernel cache was ignored ({error!r})")
-            with contextlib.suppress(OSError):
-                self.flush()
+            _warn_of_damage(error)
+            self._cache_file.forget(self._index_key(sig, target_context.codegen()))
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
+        if not all(map(_is_of_the_package, sig)):
+            return
         try:
             super().save_overload(sig, data)
             self._forget_old_states()
@@ -181,9 +303,10 @@ class _ContentCache(FunctionCache):
 
     def _forget_old_states(self) -> None:
         state, week_ago = self._cache_file._source_stamp, time.time() - 7 * 24 * 3600
-        for path in Path(self._cache_path).glob(f"{self._impl.filename_base}-*.nbc"):
+        for path in Path(self._cache_path).glob(f"{self._impl.filename_base}-*.nbc*"):
             with contextlib.suppress(OSError):  # another process may be quicker
-                if state not in path.name and path.stat().st_mtime < week_ago:
+                current = state in path.name and path.suffix == ".nbc"  # others were not finished
+                if not current and path.stat().st_mtime < week_ago:
                     path.unlink()
 
 
@@ -196,6 +319,25 @@ def _warn_once(what: str) -> None:
             RuntimeWarning,
             stacklevel=3,
         )
+
+
+def _warn_of_damage(error: Exception) -> None:
+    if not _WARNED_OF_DAMAGE:
+        _WARNED_OF_DAMAGE.append(repr(error))
+        warnings.warn(
+            f"fastrbhc: a damaged kernel cache was ignored ({error!r}); what it held is compiled "
+            "again.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
+class _Program(_Dispatcher):
+    """A kernel as Python calls it: machine code, made in full or not at all."""
+
+    def compile(self, sig: Any) -> Any:
+        with compiling():
+            return super().compile(sig)
 
 
 class Kernel(_Dispatcher):
@@ -217,15 +359,12 @@ class Kernel(_Dispatcher):
         return self._program
 
     def _new_program(self) -> Any:
-        program = _Dispatcher(
+        program = _Program(
             self.py_func, targetoptions=self.targetoptions, pipeline_class=ProgramCompiler
         )
         if _CACHE_WANTED:
             try:
                 program._cache = _ContentCache(self.py_func)
-                _CACHES.append(program._cache)
-                if _DISABLED:
-                    program._cache.disable()
             except RuntimeError as error:  # no directory can be written
                 _warn_once(str(error))
         return program
@@ -426,27 +565,3 @@ def _length(context: Any, known: Any, otherwise: Any) -> Any:
         return ir.Constant(ir.IntType(64), count) if count else arguments[1]
 
     return types.int64(known, types.int64), code
-
-
-_DISABLED: list[Any] = []
-
-
-@contextlib.contextmanager
-def compiling_for(record: Any) -> Iterator[None]:
-    """Keep kernels for a record defined outside the package in memory only.
-
-    Numba identifies a record by its module and class: after its author edits the class, the next
-    process would load the machine code of the old one.
-    """
-    if type(record).__module__.split(".")[0] == _PACKAGE.name:
-        yield
-        return
-    _DISABLED.append(record)
-    for cache in _CACHES:
-        cache.disable()
-    try:
-        yield
-    finally:
-        _DISABLED.pop()
-        for cache in _CACHES:
-            cache.enable()

@@ -167,8 +167,9 @@ class RecordType(types.Type):
             if kind in _NUMBERS:
                 self.cells[name] = kind, place
             place += _n_words(numba_type)
+        self.types = tuple([numba_type for numba_type, _ in self.fields.values()])
         # Part of the names of functions, so it has to be short and the same in every process.
-        listed = ";".join(str(numba_type) for numba_type, _ in self.fields.values())
+        listed = ";".join(map(str, self.types))
         digest = hashlib.sha256(f"{cls.__module__}.{cls.__qualname__}({listed})".encode())
         super().__init__(name=f"{cls.__name__}_{digest.hexdigest()[:12]}")
 

@@ -20,6 +20,7 @@ from numba import njit, typeof
 from numba.core import cgutils, errors, types
 from numpy.typing import NDArray
 
+from fastrbhc._engine.interrupts import compiling
 from fastrbhc._engine.jit import config, instruction
 
 # Numba's own annotations are recent and partial.
@@ -79,7 +80,8 @@ def is_vectorizable(function: Any, *arguments: Any) -> bool:
         return True
     kinds = [typeof(argument) for argument in arguments]
     try:
-        njit(function).compile((*kinds, _eight))
+        with compiling():
+            njit(function).compile((*kinds, _eight))
     except errors.NumbaError:
         return False
     return True
@@ -166,6 +168,19 @@ def _address(context: Any, builder: Any, kind: Any, array: Any, places: list[Any
     return builder.gep(builder.bitcast(array.data, ir.IntType(8).as_pointer()), [offset])
 
 
+def check_range(context: Any, builder: Any, first: Any, count: int, length: Any) -> None:
+    """Raise an IndexError unless entries first…first+count−1 exist, if indices are to be checked.
+
+    Numba checks the indices of arrays. Instructions that compute addresses do it themselves.
+    """
+    if context.enable_boundscheck:
+        least = builder.icmp_signed(">=", first, ir.Constant(first.type, 0))
+        last = builder.add(first, ir.Constant(first.type, count))
+        inside = builder.and_(least, builder.icmp_signed("<=", last, length))
+        with cgutils.if_unlikely(builder, builder.not_(inside)):
+            context.call_conv.return_user_exc(builder, IndexError, ("index is out of bounds",))
+
+
 @instruction(load)
 def _load(typing_context: Any, array: Any, place: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -176,6 +191,10 @@ def _load(typing_context: Any, array: Any, place: Any) -> Any:
             context.cast(builder, entry, entry_kind, types.intp)
             for entry, entry_kind in zip(places, kinds, strict=True)
         ]
+        lengths = cgutils.unpack_tuple(builder, entries.shape, kind.ndim)
+        counts = [1] * (kind.ndim - 1) + [LANES]
+        for entry, count, length in zip(places, counts, lengths, strict=True):
+            check_range(context, builder, entry, count, length)
         first = _address(context, builder, kind, entries, places)
         if kind.layout == "C":
             return builder.load(builder.bitcast(first, _VECTOR.as_pointer()), align=8)
@@ -195,8 +214,10 @@ def _load(typing_context: Any, array: Any, place: Any) -> Any:
 @instruction(store)
 def _store(typing_context: Any, array: Any, values: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        builder.store(arguments[1], builder.bitcast(data, _VECTOR.as_pointer()), align=8)
+        entries = context.make_array(signature.args[0])(context, builder, arguments[0])
+        length = builder.extract_value(entries.shape, 0)
+        check_range(context, builder, ir.Constant(ir.IntType(64), 0), LANES, length)
+        builder.store(arguments[1], builder.bitcast(entries.data, _VECTOR.as_pointer()), align=8)
         return context.get_dummy_value()
 
     return types.void(array, values), code

@@ -29,8 +29,11 @@ _TICKET, _DONE, _JOB, _WORDS = 0, 16, 32, 48
 # Bits of a ticket: number of pieces, next piece. Negative: the team is dismissed.
 _COUNT_SHIFT, _MASK = 24, (1 << 24) - 1
 _DISMISSED = -(1 << 62)
-# Reads of the ticket, about ten microseconds, before a helper yields its core.
-_PATIENCE = 4000
+# A thread that waits reads for about ten microseconds. Then it yields its core between reads, and
+# after most of a millisecond it sleeps between them, so that others can have the core, or the
+# container its share of it.
+_READS, _YIELDS = 4000, 2000
+_NAP_MICROSECONDS = 50
 # With many more threads, the shared cache line becomes the bottleneck.
 _LARGEST = 16
 
@@ -83,8 +86,7 @@ def parallel_for(team, job, total, pieces, scratch):
     looks = 0
     while _load(words, _DONE) < pieces:
         looks += 1
-        if looks > _PATIENCE:
-            _yield_cpu()
+        _pause(looks)
     if team.failed:
         team.failed = False
         call(job, 0, total, scratch)  # raises it here
@@ -113,8 +115,16 @@ def worker_loop(team, scratch):
             looks = 0
         else:
             looks += 1
-            if looks > _PATIENCE:
-                _yield_cpu()
+            _pause(looks)
+
+
+@kernel
+def _pause(looks):
+    """Wait a little, the longer the more often one has looked in vain."""
+    if looks > _READS + _YIELDS:
+        _nap()
+    elif looks > _READS:
+        _yield_cpu()
 
 
 # Plain Python, where a team has one member.
@@ -134,6 +144,10 @@ def _add_one(words: Any, place: int) -> Any:
 
 
 def _yield_cpu() -> None:
+    pass
+
+
+def _nap() -> None:
     pass
 
 
@@ -181,15 +195,28 @@ def _atomic_add(context: Any, words: Any, place: Any) -> Any:
     return types.int64(words, types.intp), code
 
 
-@instruction(_yield_cpu)
-def _sched_yield(context: Any) -> Any:
+def _call_system(name: str, kinds: list[Any], values: list[Any]) -> Any:
+    """Code that calls a function of the C library; none on Windows, which has no such functions."""
+
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if sys.platform != "win32":  # which has no such function
-            kind = ir.FunctionType(ir.IntType(32), [])
-            builder.call(cgutils.get_or_insert_function(builder.module, kind, "sched_yield"), [])
+        if sys.platform != "win32":
+            kind = ir.FunctionType(ir.IntType(32), kinds)
+            function = cgutils.get_or_insert_function(builder.module, kind, name)
+            builder.call(function, values)
         return context.get_dummy_value()
 
     return types.void(), code
+
+
+@instruction(_yield_cpu)
+def _sched_yield(context: Any) -> Any:
+    return _call_system("sched_yield", [], [])
+
+
+@instruction(_nap)
+def _usleep(context: Any) -> Any:
+    number = ir.IntType(32)
+    return _call_system("usleep", [number], [ir.Constant(number, _NAP_MICROSECONDS)])
 
 
 @instruction(_write_job)

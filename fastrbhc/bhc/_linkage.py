@@ -13,7 +13,6 @@ from fastrbhc._engine.agglomeration.greedy import greedy
 from fastrbhc._engine.agglomeration.space import Space
 from fastrbhc._engine.clusters.observations import Observations, order_by_value
 from fastrbhc._engine.clusters.scratch import new_scratch
-from fastrbhc._engine.jit import compiling_for
 from fastrbhc._engine.neighbors.brute import Brute
 from fastrbhc._engine.threads import Threads
 from fastrbhc._engine.traversal import renumbered
@@ -141,7 +140,7 @@ def build(
     """The tree of rows in the order that decides ties, under a complete model."""
     n = X.shape[0]
     # Values that are not finite are detected below.
-    with compiling_for(model), np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         likelihood = model.likelihood(X)
         geometry = potentials_of(likelihood, log_alpha, n)
         n_columns = likelihood.observe(X[:1]).shape[1]

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastrbhc._engine.clusters.scratch import new_scratch
-from fastrbhc._engine.jit import compiling_for
 from fastrbhc._validation import check_rows
 from fastrbhc.bhc._interface import LOG_MARGINAL, Model, as_model
 from fastrbhc.bhc.potentials import absorb, clusters_of_rows, potentials_of
@@ -38,12 +37,11 @@ def log_marginal_likelihood(X: ArrayLike, model: str | Model) -> float:
     rows = check_rows(X, record, min_rows=1)
     complete = record.with_defaults(rows)
     complete.check(rows.shape[1])
-    with compiling_for(complete):
-        likelihood = complete.likelihood(rows)
-        geometry = potentials_of(likelihood, 0.0, len(rows))
-        scratch = new_scratch(geometry, likelihood.observe(rows[:1]).shape[1])
-        clusters = clusters_of_rows(geometry, rows)
-        for row in range(1, len(rows)):
-            absorb(geometry, clusters, 0, row, scratch)
-        marginal = float(clusters.cached[0, LOG_MARGINAL])
+    likelihood = complete.likelihood(rows)
+    geometry = potentials_of(likelihood, 0.0, len(rows))
+    scratch = new_scratch(geometry, likelihood.observe(rows[:1]).shape[1])
+    clusters = clusters_of_rows(geometry, rows)
+    for row in range(1, len(rows)):
+        absorb(geometry, clusters, 0, row, scratch)
+    marginal = float(clusters.cached[0, LOG_MARGINAL])
     return marginal + float(np.sum(complete.log_base_measure(rows)))

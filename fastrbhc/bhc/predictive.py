@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.scratch import new_scratch
-from fastrbhc._engine.jit import compiling_for, kernel
+from fastrbhc._engine.jit import kernel
 from fastrbhc.bhc._interface import LOG_MARGINAL, Model, log_marginal
 from fastrbhc.bhc.dendrogram import BayesianDendrogram
 from fastrbhc.bhc.potentials import (
@@ -51,20 +51,17 @@ def log_densities(
     log_weights = log_node_weights(tree)
     alpha_share = tree.log_alpha - math.log(tree.n_leaves + math.exp(tree.log_alpha))
     out = np.empty(len(new))
-    with compiling_for(model):
-        for start, geometry, clusters, scratch in _portions(X, new, model):
-            part = out[start : start + _PORTION]
-            part[:] = alpha_share + clusters.cached[len(X) :, LOG_MARGINAL]
-            for leaf in np.flatnonzero(log_weights[: len(X)] >= _LEAST):
-                _add_densities(geometry, clusters, leaf, log_weights[leaf], part, scratch)
-            slots = np.arange(2 * len(X) - 1)
-            for node, (a, b) in enumerate(tree.merges, start=len(X)):
-                slots[node] = slots[a]
-                absorb(geometry, clusters, slots[a], slots[b], scratch)
-                if log_weights[node] >= _LEAST:
-                    _add_densities(
-                        geometry, clusters, slots[node], log_weights[node], part, scratch
-                    )
+    for start, geometry, clusters, scratch in _portions(X, new, model):
+        part = out[start : start + _PORTION]
+        part[:] = alpha_share + clusters.cached[len(X) :, LOG_MARGINAL]
+        for leaf in np.flatnonzero(log_weights[: len(X)] >= _LEAST):
+            _add_densities(geometry, clusters, leaf, log_weights[leaf], part, scratch)
+        slots = np.arange(2 * len(X) - 1)
+        for node, (a, b) in enumerate(tree.merges, start=len(X)):
+            slots[node] = slots[a]
+            absorb(geometry, clusters, slots[a], slots[b], scratch)
+            if log_weights[node] >= _LEAST:
+                _add_densities(geometry, clusters, slots[node], log_weights[node], part, scratch)
     return out + model.log_base_measure(new)
 
 
@@ -73,13 +70,12 @@ def log_densities_of_clusters(
 ) -> NDArray[np.float64]:
     """log p(x | X_k) of every new row under each cluster: (new rows, clusters)."""
     out = np.full((int(labels.max()) + 1, len(new)), -np.inf)
-    with compiling_for(model):
-        for start, geometry, clusters, scratch in _portions(X, new, model):
-            for k, densities in enumerate(out[:, start : start + _PORTION]):
-                first, *others = np.flatnonzero(labels == k)
-                for row in others:
-                    absorb(geometry, clusters, first, row, scratch)
-                _add_densities(geometry, clusters, first, 0.0, densities, scratch)
+    for start, geometry, clusters, scratch in _portions(X, new, model):
+        for k, densities in enumerate(out[:, start : start + _PORTION]):
+            first, *others = np.flatnonzero(labels == k)
+            for row in others:
+                absorb(geometry, clusters, first, row, scratch)
+            _add_densities(geometry, clusters, first, 0.0, densities, scratch)
     return out.T + model.log_base_measure(new)[:, None]
 
 

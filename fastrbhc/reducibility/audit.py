@@ -200,7 +200,7 @@ def _advance(replay, budget, scratch):
             return FINISHED
         if many_free(log, clusters, replay.rebuild_below):
             return WANTS_REBUILD
-        count = _choose(replay)
+        count = _choose(replay, budget)
         if count == 0:
             return STUCK
         batch.size = count
@@ -217,11 +217,15 @@ def _advance(replay, budget, scratch):
 
 
 @kernel
-def _choose(replay):
-    """Take the next merges, up to the first that needs a union of the batch; how many."""
+def _choose(replay, budget):
+    """Take the next merges, up to the first that needs a union of the batch; how many.
+
+    Nor more than the budget allows, however dear a pair is: with full covariances and many columns
+    a batch may take seconds.
+    """
     log, batch, slots, clusters = replay.log, replay.batch, replay.slots, replay.clusters
     pairs_each = clusters.n_slots * clusters.means.shape[0]
-    most = min(batch.pairs.shape[0], 1 + _MOST_PAIRS // pairs_each)
+    most = min(batch.pairs.shape[0], 1 + min(_MOST_PAIRS, budget) // pairs_each)
     first, count = log.n_merges, 0
     while count < most and first + count < log.heights.size:
         a = slots[log.children[first + count, 0]]

@@ -18,7 +18,7 @@ from fastrbhc._engine.geometry.contract import (
     storage,
     with_mirror,
 )
-from fastrbhc._engine.jit import compiling_for, kernel
+from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.math.double_double import two_sum, weighted_mean
 from fastrbhc._engine.records import replaced
 
@@ -133,7 +133,7 @@ def variances_at(family: Any, means: NDArray[np.float64]) -> NDArray[np.float64]
     This is the variance of a row with that mean.
     """
     second = type(family).second_derivative
-    with compiling_for(family), np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):
         curvatures = np.array([second(family, mean) for mean in means.ravel()])
         variances = np.nan_to_num(1.0 / curvatures, nan=0.0, posinf=0.0)
     return variances.reshape(means.shape)

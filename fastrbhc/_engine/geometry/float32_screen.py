@@ -23,6 +23,7 @@ from llvmlite import ir
 from numba import types
 
 from fastrbhc._engine.jit import fused_kernel, instruction, kernel
+from fastrbhc._engine.simd import check_range
 
 # Queries and slots that are compared together.
 QUERIES, STRIP = 4, 16
@@ -199,6 +200,12 @@ def _near_in_registers(
         block_stride = builder.extract_value(slots.strides, 0)
         queries_stride = builder.extract_value(packed.strides, 0)
         n_rows = builder.extract_value(slots.shape, 0)
+        for place, count, (of, axis) in (
+            (arguments[1], STRIP, (slots, 1)),
+            (arguments[3], QUERIES, (packed, 0)),
+            (builder.sub(n_rows, number(1)), 1, (packed, 1)),  # the column of the limits
+        ):
+            check_range(context, builder, place, count, builder.extract_value(of.shape, axis))
         left = builder.mul(arguments[1], number(4))
         top = builder.mul(arguments[3], queries_stride)
 
