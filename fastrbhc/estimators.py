@@ -17,14 +17,7 @@ from fastrbhc._engine.jit import compiling_for
 from fastrbhc._linkage import build
 from fastrbhc._options import LinkageOptions
 from fastrbhc._progress import compiling_shown
-from fastrbhc._validation import (
-    check_count,
-    check_kinds,
-    check_threshold,
-    check_values,
-    check_weights,
-    column_names,
-)
+from fastrbhc._validation import check_count, check_rows, check_threshold, check_weights
 from fastrbhc.families import Family, as_family
 from fastrbhc.plotting.html import FittedHTML
 from fastrbhc.thresholds import CHOICES, FROM_ROWS, FROM_TREE
@@ -258,18 +251,9 @@ class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
             raise ValueError("give either threshold or n_clusters, and not both")
 
     def _check(self, X: ArrayLike, family: Family, reset: bool) -> NDArray[np.float64]:
-        check_kinds(X)
-        values = validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse="csr" if family.domain.takes_sparse else False,
-            dtype=np.float64,
-            order="C",
-            ensure_all_finite=False,
-            ensure_min_samples=2 if reset else 1,
-        )
-        return check_values(values, family, column_names(X))
+        rows: NDArray[np.float64] = check_rows(X, family, min_rows=2 if reset else 1)
+        validate_data(self, X, reset=reset, skip_check_array=True)  # names and number of columns
+        return rows
 
     def _cut(self, level: float) -> NDArray[np.int64]:
         tree = self.dendrogram_

@@ -12,14 +12,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fastrbhc._engine.clusters.observations import Observations, order_by_value
-from fastrbhc._validation import (
-    check_count,
-    check_kinds,
-    check_share,
-    check_threads,
-    check_values,
-    column_names,
-)
+from fastrbhc._validation import check_count, check_rows, check_share, check_threads
 from fastrbhc.bhc._interface import Model, as_model
 from fastrbhc.bhc._linkage import fit_tree
 from fastrbhc.bhc.evidence import check_search
@@ -224,18 +217,13 @@ class BHC(FittedHTML, ClusterMixin, BaseEstimator):
         return joint
 
     def _check(self, X: ArrayLike, model: Model, reset: bool) -> NDArray[np.float64]:
-        check_kinds(X)
-        values = validate_data(
-            self,
+        rows: NDArray[np.float64] = check_rows(
             X,
-            reset=reset,
-            accept_sparse="csr" if model.domain.takes_sparse else False,
-            dtype=np.float64,
-            order="C",
-            ensure_all_finite=False,
-            ensure_min_samples=2 if reset else 1,
+            model,  # type: ignore[arg-type]
+            min_rows=2 if reset else 1,
         )
-        return check_values(values, model, column_names(X))  # type: ignore[arg-type]
+        validate_data(self, X, reset=reset, skip_check_array=True)  # names and number of columns
+        return rows
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
