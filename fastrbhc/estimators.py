@@ -15,12 +15,12 @@ from fastrbhc._engine.clusters.observations import weighted
 from fastrbhc._engine.clusters.record import selected
 from fastrbhc._engine.jit import compiling_for
 from fastrbhc._linkage import build
-from fastrbhc._options import LinkageOptions
+from fastrbhc._options import GUESS, MULTIPLIER, LinkageOptions
 from fastrbhc._progress import compiling_shown
-from fastrbhc._validation import check_count, check_rows, check_threshold, check_weights
+from fastrbhc._validation import check_count, check_rows, check_weights
 from fastrbhc.families import Family, as_family
 from fastrbhc.plotting.html import FittedHTML
-from fastrbhc.thresholds import CHOICES, FROM_ROWS, FROM_TREE
+from fastrbhc.thresholds import FROM_ROWS, FROM_TREE
 from fastrbhc.tree.summaries import summary_of_clusters
 
 
@@ -95,8 +95,8 @@ class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
         *,
         threshold: str | float | None = "kmeans",
         n_clusters: int | None = None,
-        n_clusters_guess: int = 8,
-        multiplier: int = 4,
+        n_clusters_guess: int = GUESS,
+        multiplier: int = MULTIPLIER,
         algorithm: str = "auto",
         neighbors: str = "auto",
         compute_full_tree: bool = False,
@@ -138,6 +138,7 @@ class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
         options = LinkageOptions(
             algorithm=self.algorithm,
             neighbors=self.neighbors,
+            threshold=self.threshold,
             n_jobs=self.n_jobs,
             progress=self.progress,
             audit=self.audit,
@@ -147,18 +148,14 @@ class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
         self._check_stopping_rule()
         rows = self._check(X, family, reset=True)
         weights = check_weights(sample_weight, rows.shape[0])
-        choice = self.threshold if isinstance(self.threshold, str) else None
+        choice, level = options.choice, options.threshold
         with compiling_shown(options.progress):
             if self.n_clusters is not None:
                 check_count(self.n_clusters, "n_clusters", rows.shape[0])
-                choice, level = None, np.inf
+                choice = None
             elif choice in FROM_ROWS:
                 guess, seed = self.n_clusters_guess, self.random_state
                 level = FROM_ROWS[choice](rows, family, guess, self.multiplier, weights, seed)
-            elif choice in FROM_TREE:
-                level = np.inf
-            else:
-                level = check_threshold(self.threshold)
             stop = np.inf if self.compute_full_tree else level
             self.dendrogram_ = build(rows, family, weights, replace(options, threshold=stop))
             if choice in FROM_TREE:
@@ -240,11 +237,6 @@ class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
         ]
 
     def _check_stopping_rule(self) -> None:
-        if isinstance(self.threshold, str) and self.threshold not in CHOICES:
-            names = ", ".join(map(repr, CHOICES))
-            raise ValueError(
-                f"threshold has to be one of {names} or a number, got {self.threshold!r}"
-            )
         if self.n_clusters is None and self.threshold is None:
             raise ValueError("give either threshold or n_clusters: nothing says when to stop")
         if self.n_clusters is not None and not isinstance(self.threshold, str | None):

@@ -287,4 +287,3 @@ FROM_TREE: dict[str, Callable[..., float]] = {
     "gap": lambda tree, family, n_features, weights: gap_threshold(tree),
     "evidence": _evidence,
 }
-CHOICES = (*FROM_ROWS, *FROM_TREE)

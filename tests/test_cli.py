@@ -105,7 +105,7 @@ def test_the_whole_tree_is_written_though_labels_stop_at_the_threshold(plain, tm
     assert cli.main([*arguments, "--tree", str(tree_path)]) == 0
     whole = fastrbhc.linkage(two_heaps(), "ward")
     assert np.array_equal(np.load(tree_path), whole.to_scipy())
-    n_clusters = whole.cut(20.0).max() + 1
+    n_clusters = whole.cut(threshold=20.0).max() + 1
     assert n_clusters > 10
     out = capsys.readouterr().out
     assert f"{n_clusters} clusters; rows in each" in out

@@ -74,7 +74,7 @@ def find() -> Findings:
         model,
         seconds,
         float(adjusted_rand_score(y, model.labels_)),
-        [int(tree.cut(threshold).max()) + 1 for threshold in others],
+        [int(tree.cut(threshold=threshold).max()) + 1 for threshold in others],
         float(adjusted_rand_score(y, tree.cut(n_clusters=10))),
         float(adjusted_rand_score(y, ward_labels)),
         ward_seconds,
