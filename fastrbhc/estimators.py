@@ -17,6 +17,7 @@ from fastrbhc._engine.jit import compiling_for
 from fastrbhc._linkage import build
 from fastrbhc._options import GUESS, MULTIPLIER, LinkageOptions
 from fastrbhc._progress import compiling_shown
+from fastrbhc._stamps import Stamped
 from fastrbhc._validation import check_count, check_rows, check_weights
 from fastrbhc.families import Family, as_family
 from fastrbhc.plotting.html import FittedHTML
@@ -24,7 +25,7 @@ from fastrbhc.thresholds import FROM_ROWS, FROM_TREE
 from fastrbhc.tree.summaries import summary_of_clusters
 
 
-class RBHC(FittedHTML, ClusterMixin, BaseEstimator):
+class RBHC(Stamped, FittedHTML, ClusterMixin, BaseEstimator):
     """Relaxed Bayesian hierarchical clustering.
 
     Parameters

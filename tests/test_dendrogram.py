@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.cluster import hierarchy
 from strategies import FAMILIES, continuous_rows, data_sets
+from trees import same_tree
 
+import fastrbhc
 from fastrbhc import linkage
 from fastrbhc.tree.dendrogram import Dendrogram, dendrogram_of_merges
 
@@ -137,6 +142,21 @@ def test_cut_takes_names_only():
         tree.cut(3)
     with pytest.raises(TypeError, match="could mean two things"):
         tree.cut(1.0, n_clusters=2)
+
+
+def test_pickles_hold_the_version(monkeypatch):
+    tree = linkage([[0.0], [1.0], [5.0]], "ward")
+    state = tree.__getstate__()
+    assert state["_fastrbhc_version"] == fastrbhc.__version__
+    assert same_tree(pickle.loads(pickle.dumps(tree)), tree)
+    assert same_tree(copy.deepcopy(tree), tree)
+    assert "_fastrbhc_version" not in vars(copy.copy(tree))
+    old = Dendrogram.__new__(Dendrogram)
+    old.__setstate__(vars(tree))  # from before versions
+    assert same_tree(old, tree)
+    monkeypatch.setattr(fastrbhc, "__version__", "12.0.1")
+    with pytest.warns(UserWarning, match=r"this Dendrogram was written by .* and is read by 12\.0"):
+        old.__setstate__(state)
 
 
 def test_cut_refuses_what_a_forest_does_not_know():

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fastrbhc._engine.clusters.observations import Observations, order_by_value
+from fastrbhc._stamps import Stamped
 from fastrbhc._validation import check_count, check_rows, check_share, check_threads
 from fastrbhc.bhc._interface import Model, as_model
 from fastrbhc.bhc._linkage import fit_tree
@@ -20,7 +21,7 @@ from fastrbhc.bhc.predictive import log_densities, log_densities_of_clusters
 from fastrbhc.plotting.html import FittedHTML
 
 
-class BHC(FittedHTML, ClusterMixin, BaseEstimator):
+class BHC(Stamped, FittedHTML, ClusterMixin, BaseEstimator):
     """Bayesian hierarchical clustering (Heller & Ghahramani 2005).
 
     Parameters

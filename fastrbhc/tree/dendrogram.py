@@ -18,6 +18,7 @@ from fastrbhc._engine.traversal import (
     merged_sums,
     subtree_maxima,
 )
+from fastrbhc._stamps import Stamped
 from fastrbhc._validation import check_count, check_node, check_threshold
 from fastrbhc.reducibility.report import ReducibilityReport
 from fastrbhc.tree._views import Views
@@ -25,7 +26,7 @@ from fastrbhc.tree.path import ClusteringPath, path_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Dendrogram(Views):
+class Dendrogram(Stamped, Views):
     """A binary tree over the rows of a data set, or a forest if merging stopped at λ.
 
     Merges are listed by *level*: the level of a merge is the largest height in its subtree, so
