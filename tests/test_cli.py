@@ -273,3 +273,33 @@ def test_no_file_is_written_over(tmp_path, capsys):
         assert cli.main(["cluster", str(path), "--clusters", "2", *outputs]) == 2
         assert "different files" in capsys.readouterr().err
     assert path.read_text() == "0,0\n1,1\n5,5\n"
+
+
+def test_names_that_spreadsheets_take_for_formulas(tmp_path):
+    names = ["=1+1", "+x", "@c", "-3", "-y", "plain"]
+    path, labels = tmp_path / "t.csv", tmp_path / "labels.csv"
+    path.write_text("n,x\n" + "".join(f"{name},{i}\n" for i, name in enumerate(names)))
+    arguments = ["cluster", path, "--id", "n", "--family", "ward", "--clusters", 2]
+    assert cli.main([*map(str, arguments), "--labels", str(labels)]) == 0
+    assert read_labels(labels)[0] == names
+    assert cli.main([*map(str, arguments), "--labels", str(labels), "--escape-formulas"]) == 0
+    assert read_labels(labels)[0] == ["'=1+1", "'+x", "'@c", "-3", "'-y", "plain"]
+
+
+def test_names_that_newick_cannot_write_are_noticed_before_the_work(tmp_path, capsys, monkeypatch):
+    path = tmp_path / "t.csv"
+    path.write_text('n,x\n"a\nb",1\nc,2\nd,3\n')
+    monkeypatch.setattr(fastrbhc, "RBHC", None)
+    tree = tmp_path / "tree.nwk"
+    message = failure(capsys, "cluster", path, "--id", "n", "--clusters", 2, "--tree", tree)
+    assert "the name of row 0, 'a\\nb', has the control character" in message
+    assert not tree.exists()
+
+
+def test_a_broken_sparse_matrix_does_not_crash(tmp_path):
+    path = tmp_path / "b.npz"
+    np.savez(path, data=np.ones(3), indices=[0, 10**9, 1], indptr=[0, 1, 2, 3], shape=[3, 3])
+    command = [sys.executable, "-m", "fastrbhc", "cluster", str(path), "--family", "poisson"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "b.npz is a sparse matrix with a broken structure" in done.stderr

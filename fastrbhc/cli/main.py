@@ -15,7 +15,7 @@ from typing import NoReturn, TextIO
 
 from fastrbhc import __version__
 from fastrbhc.cli import cluster, compile, reproduce
-from fastrbhc.cli.outputs import check_writable
+from fastrbhc.cli.outputs import check_drawing, check_writable
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -124,6 +124,7 @@ def _add_demo(add: Callable[..., argparse.ArgumentParser]) -> None:
 
 def _demo(arguments: argparse.Namespace) -> None:
     check_writable(arguments.output)
+    check_drawing(arguments.output, required=False)
     from fastrbhc.cli.demo import run
 
     run(arguments.output)
