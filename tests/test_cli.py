@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -303,3 +305,32 @@ def test_a_broken_sparse_matrix_does_not_crash(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "b.npz is a sparse matrix with a broken structure" in done.stderr
+
+
+@pytest.mark.parametrize("module", ["numba", "sklearn"])
+@pytest.mark.parametrize("as_module", [True, False])
+def test_ctrl_c_during_imports_prints_nothing(tmp_path, module, as_module):
+    (tmp_path / module).mkdir()
+    interrupt = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n"
+    (tmp_path / module / "__init__.py").write_text(interrupt)
+    script = tmp_path / "fastrbhc"  # as installed by pip
+    script.write_text("import sys\nfrom fastrbhc.cli import main\nsys.exit(main())\n")
+    root = str(Path(fastrbhc.__file__).parent.parent)
+    command = ["-m", "fastrbhc"] if as_module else [str(script)]
+    done = subprocess.run(
+        [sys.executable, *command, "--version"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), root])},
+        cwd=root,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_ctrl_c_in_other_programs_is_left_alone():
+    program = "import signal, fastrbhc; print(signal.getsignal(signal.SIGINT).__name__)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "default_int_handler\n"
