@@ -307,6 +307,7 @@ def test_a_broken_sparse_matrix_does_not_crash(tmp_path):
     assert "b.npz is a sparse matrix with a broken structure" in done.stderr
 
 
+@pytest.mark.skipif(os.name != "posix", reason="signals of Unix")
 @pytest.mark.parametrize("module", ["numba", "sklearn"])
 @pytest.mark.parametrize("as_module", [True, False])
 def test_ctrl_c_during_imports_prints_nothing(tmp_path, module, as_module):

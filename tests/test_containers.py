@@ -125,6 +125,50 @@ def test_indices_of_64_bits():
     np.testing.assert_array_equal(fastrbhc.linkage(wide, "poisson").heights, reference)
 
 
+def followed(X):
+    """The entries of a compressed matrix, one by one; IndexError where they lead outside."""
+    dense = np.zeros(X.shape)
+    target = dense if X.format == "csr" else dense.T
+    for major in range(target.shape[0]):
+        start, stop = int(X.indptr[major]), int(X.indptr[major + 1])
+        if not 0 <= start <= stop <= min(X.indices.size, X.data.size):
+            raise IndexError
+        for place in range(start, stop):
+            if X.indices[place] < 0:
+                raise IndexError
+            target[major, X.indices[place]] += X.data[place]
+    return dense
+
+
+def damaged(rng):
+    """A matrix with a few of its indices changed, most often by a little."""
+    X = broken(rng.choice(["csr", "csc"]))
+    for _ in range(rng.integers(1, 4)):
+        part = X.indices if rng.random() < 0.5 else X.indptr
+        by = rng.choice([-1, 1, 2, 3, 7, 1000, -(2**31), 2**30])
+        part[rng.integers(part.size)] = np.clip(int(part[0]) + by, -(2**31), 2**31 - 1)
+    return X
+
+
+def test_damaged_indices_are_refused_or_harmless():
+    rng, taken = np.random.default_rng(0), 0
+    for _ in range(2_000):
+        X = damaged(rng)
+        try:
+            reference = followed(X)
+        except IndexError:
+            with pytest.raises(ValueError, match="broken structure"):
+                as_matrix(X)
+            continue
+        try:
+            found = as_matrix(X)
+        except ValueError:  # such as rows that do not begin at 0
+            continue
+        np.testing.assert_array_equal(found.toarray(), reference)
+        taken += 1
+    assert taken > 50
+
+
 def test_a_sparse_array_with_one_dimension():
     with pytest.raises(ValueError, match=r"Expected 2D array, got a sparse array of shape \(3,\)"):
         fastrbhc.linkage(sparse.coo_array(np.ones(3)), "poisson")

@@ -18,6 +18,7 @@ from fastrbhc import cli
 from fastrbhc._files import replacing
 
 TABLE = "name,x,y\na,0,0\nb,1,0\nc,9,9\nd,9,8\n"
+posix = pytest.mark.skipif(os.name != "posix", reason="permissions, links and pipes of Unix")
 as_root = hasattr(os, "geteuid") and os.geteuid() == 0
 
 
@@ -97,6 +98,7 @@ def test_the_file_appears_at_the_end(folder):
     assert others(folder) == ["out"]
 
 
+@posix
 def test_permissions_are_kept(folder):
     Path("out").write_text("old")
     os.chmod("out", 0o640)
@@ -112,6 +114,7 @@ def test_permissions_are_kept(folder):
     assert stat.S_IMODE(os.stat("fresh").st_mode) == 0o640
 
 
+@posix
 def test_links_are_followed(folder):
     os.mkdir("elsewhere")
     Path("elsewhere/target").write_text("old")
@@ -132,6 +135,7 @@ def test_links_are_followed(folder):
         pass
 
 
+@posix
 @pytest.mark.skipif(as_root, reason="root may write everywhere")
 def test_a_file_that_may_not_be_written(folder):
     Path("out").write_text("old")
@@ -156,6 +160,7 @@ def test_a_file_that_cannot_be_replaced_is_written_in_place(folder, monkeypatch)
         pass
 
 
+@posix
 def test_pipes_and_devices_are_written_to(folder):
     os.mkfifo("pipe")
     reader = os.open("pipe", os.O_RDONLY | os.O_NONBLOCK)
@@ -167,12 +172,13 @@ def test_pipes_and_devices_are_written_to(folder):
     with replacing("/dev/null") as file:
         file.write("new")
     assert not stat.S_ISREG(os.stat("/dev/null").st_mode)
-    with pytest.raises(OSError, match="/dev/full"), replacing("/dev/full") as file:
-        file.write("new")
 
 
+@posix
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
 def test_standard_output_in_a_file_keeps_what_was_printed(folder, name):
+    if not os.path.exists(name):
+        pytest.skip(f"there is no {name}")
     program = (
         "from fastrbhc._files import replacing\n"
         "print('before')\n"
@@ -239,14 +245,16 @@ def test_outputs_of_reproduce(folder, monkeypatch, error):
     assert {Path(name).read_text() for name in others(folder)} == {"old"}
 
 
-def test_a_disk_that_is_full_in_truth(folder):
+def test_a_device_that_is_full(folder, capsys):
     if not os.path.exists("/dev/full"):
         pytest.skip("there is no /dev/full")
     os.symlink("/dev/full", "out.csv")
     assert cluster("--labels", "out.csv") == 2
+    assert "out.csv: No space left on device" in capsys.readouterr().err
     assert others(folder) == ["out.csv"]
 
 
+@posix
 def test_labels_on_standard_output(folder):
     command = [sys.executable, "-m", "fastrbhc", "cluster", "table.csv", "--id", "name"]
     options = ["--family", "ward", "--clusters", "2", "--labels", "/dev/stdout"]
@@ -273,6 +281,12 @@ def test_wrong_names_are_noticed_before_the_work(folder, monkeypatch, capsys, op
     assert cluster(option) == 2
     assert message in capsys.readouterr().err
     assert others(folder) == []
+
+
+def test_plots_without_matplotlib_are_refused_before_the_work(folder, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib.backend_bases", None)
+    assert cluster("--plot", "tree.png") == 2
+    assert "--plot needs matplotlib" in capsys.readouterr().err
 
 
 def test_the_demo_looks_at_the_suffix_first(folder, monkeypatch, capsys):

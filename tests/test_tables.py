@@ -139,6 +139,7 @@ def test_files_of_other_programs(write, name):
         read_table(write("anything", name))
 
 
+@pytest.mark.skipif(os.name != "posix", reason="pipes of Unix")
 def test_pipes_are_not_read(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ValueError, match="is a pipe or a device"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from pathlib import Path
 
@@ -16,12 +15,12 @@ _NO_TREE = {
 
 def check_drawing(path: str, *, required: bool = True) -> None:
     """Reject plots if matplotlib is missing, or does not know the format of the picture."""
-    if importlib.util.find_spec("matplotlib") is None:
+    try:
+        from matplotlib.backend_bases import FigureCanvasBase
+    except ImportError:
         if required:
-            raise ValueError("--plot needs matplotlib: pip install fastrbhc[plot]")
+            raise ValueError("--plot needs matplotlib: pip install fastrbhc[plot]") from None
         return
-    from matplotlib.backend_bases import FigureCanvasBase
-
     known = FigureCanvasBase.get_supported_filetypes()
     suffix = Path(path).suffix.lower().removeprefix(".")
     if suffix and suffix not in known:
