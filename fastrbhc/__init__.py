@@ -14,7 +14,8 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-from fastrbhc import bhc, families
+# _interrupts is the first, for Ctrl-C during all the others.
+from fastrbhc import _interrupts, bhc, families  # noqa: F401
 from fastrbhc._dissimilarity import dissimilarity, taylor_dissimilarity
 from fastrbhc._linkage import linkage
 from fastrbhc._precompile import precompile

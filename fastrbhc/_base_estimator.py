@@ -9,11 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 
-from fastrbhc._validation import HasDomain, check_kinds, check_values, column_names
+from fastrbhc._stamps import Stamped
+from fastrbhc._validation import HasDomain, check_rows
 from fastrbhc.plotting.html import FittedHTML
 
 
-class TreeEstimator(FittedHTML, ClusterMixin, BaseEstimator):
+class TreeEstimator(Stamped, FittedHTML, ClusterMixin, BaseEstimator):
     """Base of estimators that build a tree of the rows and cut it into clusters.
 
     A subclass defines ``_distribution``. Its ``fit`` calls ``_check``, ``_keep_tree`` and
@@ -26,18 +27,9 @@ class TreeEstimator(FittedHTML, ClusterMixin, BaseEstimator):
 
     def _check(self, X: ArrayLike, given: HasDomain, *, reset: bool) -> NDArray[np.float64]:
         """X as rows for a family or model: those of a fit (``reset``), or new ones."""
-        check_kinds(X)
-        values = validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse="csr" if given.domain.takes_sparse else False,
-            dtype=np.float64,
-            order="C",
-            ensure_all_finite=False,
-            ensure_min_samples=2 if reset else 1,
-        )
-        return check_values(values, given, column_names(X))
+        rows: NDArray[np.float64] = check_rows(X, given, min_rows=2 if reset else 1)
+        validate_data(self, X, reset=reset, skip_check_array=True)  # names and number of columns
+        return rows
 
     def _keep_tree(self, tree: Any) -> None:
         self.dendrogram_ = tree

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastrbhc._containers import as_column
 from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.scratch import new_scratch
 from fastrbhc._engine.geometry.contract import curvature, put_covariances
@@ -146,7 +147,7 @@ def _centre(
             what = "covariance" if family.covariance == "full" else "variances"
             raise TypeError(f"for the family {family.name!r} mean has to be a pair (mean, {what})")
         mean, covariance = mean
-    row = np.asarray(mean, dtype=np.float64)
+    row = as_column(mean, "mean").astype(np.float64)
     n_features = rows0.shape[1]
     if row.shape != (n_features,):
         raise ValueError(f"mean has shape {row.shape}, expected ({n_features},)")

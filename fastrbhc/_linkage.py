@@ -23,14 +23,15 @@ from fastrbhc._engine.planning.execution import (
     planned_threads,
 )
 from fastrbhc._engine.planning.plan import Plan, plan
-from fastrbhc._options import CheckedOptions, LinkageOptions
+from fastrbhc._options import DEFAULT_GUESS, DEFAULT_MULTIPLIER, CheckedOptions, LinkageOptions
 from fastrbhc._progress import Progress, compiling_shown
 from fastrbhc._validation import check_rows, check_weights
 from fastrbhc.families import Family, as_family
 from fastrbhc.reducibility.audit import Tally, audit_merges
 from fastrbhc.reducibility.compare import first_departure
 from fastrbhc.reducibility.report import report_of
-from fastrbhc.tree.dendrogram import Dendrogram, dendrogram_of_merges
+from fastrbhc.thresholds import FROM_ROWS, FROM_TREE
+from fastrbhc.tree.dendrogram import Dendrogram, dendrogram_of_merges, forest_at
 
 # Number of triples per distinct row in an audit by sample.
 _SAMPLED_EACH = 10
@@ -43,7 +44,7 @@ def linkage(
     *,
     algorithm: str = "auto",
     neighbors: str = "auto",
-    threshold: float | None = None,
+    threshold: float | str | None = None,
     sample_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
     progress: bool = False,
@@ -77,11 +78,15 @@ def linkage(
         How nearest clusters are found: "brute" scans all of them, "kd_tree" searches only boxes
         that may contain a nearer one. The tree is the same, to the bit. "auto" chooses the kd-tree
         for few columns. Memory is O(n) with either.
-    threshold : float, optional
+    threshold : float or {"kmeans", "gap", "evidence"}, optional
         λ: a pair is merged only if d < λ, and the result is a forest. By default the whole tree is
         built, which can be cut at any λ afterwards; a greedy tree cut at λ gives that forest. In a
         chain, a cluster without a neighbour below λ is finished, even if a later union is nearer
-        to it.
+        to it. A name says how to choose λ, which is then the ``threshold`` of the tree. "kmeans"
+        is `kmeans_threshold` with a guess of 8 clusters and a random seed; it costs a k-means
+        before the tree. "gap" and "evidence" need the whole tree: it is built first and cut
+        afterwards, so that it takes as long as without a threshold, and the forest is what is
+        left of it. To keep the whole tree, call `gap_threshold` or `evidence_threshold` yourself.
     sample_weight : array-like of shape (n,), optional
         A row with weight 3 counts as three copies. Rows with weight 0 join the nearest row, at
         height 0, and change nothing else.
@@ -93,7 +98,8 @@ def linkage(
     audit : bool or "sample", default=False
         Count violations of reducibility, in all triples of a merge and a third cluster or in a
         random sample of ten triples per row, and certify that the tree is the greedy one: see
-        `fastrbhc.reducibility`. The report is the attribute ``audit`` of the tree.
+        `fastrbhc.reducibility`. The report is the attribute ``audit`` of the tree. If λ is chosen
+        from the whole tree, the report is on that.
 
     Returns
     -------
@@ -117,15 +123,25 @@ def linkage(
     [0, 0, 1, 1]
     >>> fastrbhc.linkage(X, "poisson", threshold=1.0).n_trees
     2
+    >>> fastrbhc.linkage(X, "poisson", threshold="gap").n_trees
+    2
     """
     family = as_family(family)
     options = LinkageOptions(algorithm, neighbors, threshold, n_jobs, progress, audit)
     checked = options.checked(family)
     rows = [check_rows(X, family)]
     weights = check_weights(sample_weight, rows[0].shape[0])
+    n_features = rows[0].shape[1]
     with compiling_shown(checked.progress):
+        if checked.choice in FROM_ROWS:
+            choose = FROM_ROWS[checked.choice]
+            level = choose(rows[0], family, DEFAULT_GUESS, DEFAULT_MULTIPLIER, weights, None)
+            checked = replace(checked, threshold=level, choice=None)
         # Passed without keeping a reference, so that converted rows are freed once points are made.
-        return build(rows.pop(), family, weights, checked)
+        tree = build(rows.pop(), family, weights, checked)
+        if checked.choice is None:
+            return tree
+        return forest_at(tree, FROM_TREE[checked.choice](tree, family, n_features, weights))
 
 
 def build(

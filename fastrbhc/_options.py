@@ -18,9 +18,10 @@ from fastrbhc.families import Family
 
 ALGORITHM_NAMES = ("auto", *ALGORITHMS)
 NEIGHBOR_NAMES = ("auto", *BACKENDS)
-
-# The number of clusters that the k-means heuristic starts from if nobody guesses one.
-DEFAULT_GUESS = 8
+# Ways to choose λ; `fastrbhc.thresholds` has a function for each.
+THRESHOLD_NAMES = ("kmeans", "gap", "evidence")
+# The guess and the multiplier of "kmeans", if none are given.
+DEFAULT_GUESS, DEFAULT_MULTIPLIER = 8, 4
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class LinkageOptions:
 
     algorithm: str = "auto"
     neighbors: str = "auto"
-    threshold: float | None = None
+    threshold: float | str | None = None
     n_jobs: int | None = None
     progress: bool = False
     audit: bool | str = False
@@ -39,13 +40,18 @@ class LinkageOptions:
         check_choice(self.algorithm, "algorithm", ALGORITHM_NAMES)
         check_choice(self.neighbors, "neighbors", NEIGHBOR_NAMES)
         check_algorithm(self.algorithm, family)
+        choice = self.threshold if isinstance(self.threshold, str) else None
+        if choice is not None and choice not in THRESHOLD_NAMES:
+            names = ", ".join(map(repr, THRESHOLD_NAMES))
+            raise ValueError(f"threshold has to be one of {names} or a number, got {choice!r}")
         return CheckedOptions(
             self.algorithm,
             self.neighbors,
-            check_threshold(self.threshold),
+            check_threshold(None if choice else self.threshold),
             check_threads(self.n_jobs),
             bool(self.progress),
             check_audit(self.audit),
+            choice,
         )
 
 
@@ -59,3 +65,4 @@ class CheckedOptions:
     n_threads: int
     progress: bool
     audit: Any  # False, True or "sample"
+    choice: str | None = None  # how the threshold is still to be chosen

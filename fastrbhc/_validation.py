@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
+from fastrbhc._containers import as_column, as_matrix, column_names
 from fastrbhc._cores import available_cores
 from fastrbhc._engine.clusters.observations import column_ranges
 from fastrbhc.families import Domain, Family
@@ -19,6 +20,7 @@ _LARGEST = 1e120
 # once they are divided by the total weight.
 _SMALLEST = 1e-120
 _LIGHTEST, _HEAVIEST = 1e-50, 1e50
+_MOST_THREADS = 256
 
 
 class HasDomain(Protocol):
@@ -38,9 +40,8 @@ def check_rows(X: ArrayLike, family: HasDomain, *, min_rows: int = 2, name: str 
     """X as a float64 matrix of rows in the domain of the family, or of the model."""
     if _is_matrix(X, min_rows):
         return check_values(X, family, None, name)
-    check_kinds(X, name)
     values = check_array(
-        X,
+        as_matrix(X, name),
         accept_sparse="csr" if family.domain.takes_sparse else False,
         dtype=np.float64,
         order="C",
@@ -71,37 +72,6 @@ def check_groups(X0: ArrayLike, X1: ArrayLike, family: Family) -> tuple[Any, Any
     if rows0.shape[1] != rows1.shape[1]:
         raise ValueError(f"X0 has {rows0.shape[1]} columns and X1 has {rows1.shape[1]}")
     return rows0, rows1
-
-
-def check_kinds(X: Any, name: str = "X") -> None:
-    """Reject text, dates and masks, which would be misread or fail with an obscure error."""
-    if isinstance(X, np.ma.MaskedArray) and np.ma.getmaskarray(X).any():
-        raise ValueError(f"Input {name} has masked values. Drop such rows or fill them in first.")
-    names = column_names(X)
-    columns = {} if names is None else dict(zip(names, (X[c] for c in X.columns), strict=True))
-    if isinstance(X, np.ndarray):
-        columns = {"all": X}
-    for label, column in columns.items():
-        values = np.asarray(column)
-        if values.dtype.kind in "mM":
-            raise ValueError(
-                f"column {label!r} of {name} holds dates or times, which have no unit here. "
-                "Convert it to numbers, or drop it."
-            )
-        if names is not None and values.dtype.kind in "OUST":
-            try:
-                values.astype(np.float64)
-            except (ValueError, TypeError) as error:
-                raise ValueError(
-                    f"column {label!r} of {name} holds text or other things that are not numbers "
-                    f"({error}). Encode it as numbers, or drop it."
-                ) from error
-
-
-def column_names(X: Any) -> list[str] | None:
-    """The names of a data frame's columns."""
-    columns = getattr(X, "columns", None)
-    return None if columns is None else [str(column) for column in columns]
 
 
 def check_values(
@@ -172,7 +142,7 @@ def check_values(
     return values
 
 
-def _check_resolution(values: NDArray[np.float64], family: Family, name: str) -> None:
+def _check_resolution(values: NDArray[np.float64], family: HasDomain, name: str) -> None:
     """Reject rows so small that their dissimilarities would underflow."""
     domain = family.domain
     advice = f"Measure in a smaller unit: multiply by a power of ten, so that {name} is"
@@ -214,7 +184,7 @@ def _check_resolution(values: NDArray[np.float64], family: Family, name: str) ->
 
 def check_covariance(given: ArrayLike, n_features: int) -> NDArray[np.float64]:
     """A covariance as floats: finite, symmetric, without a direction of negative variance."""
-    covariance = np.asarray(given, dtype=np.float64)
+    covariance = np.asarray(as_matrix(given, "covariance"), dtype=np.float64)
     if covariance.shape != (n_features, n_features):
         raise ValueError(
             f"the covariance has shape {covariance.shape}, expected ({n_features}, {n_features})"
@@ -231,7 +201,7 @@ def check_covariance(given: ArrayLike, n_features: int) -> NDArray[np.float64]:
 
 def check_variances(given: ArrayLike, n_features: int) -> NDArray[np.float64]:
     """One variance per column as floats: finite, not negative."""
-    variances = np.asarray(given, dtype=np.float64)
+    variances = as_column(given, "the variances").astype(np.float64)
     if variances.shape != (n_features,):
         raise ValueError(f"the variances have shape {variances.shape}, expected ({n_features},)")
     if not (np.isfinite(variances).all() and (variances >= 0.0).all()):
@@ -243,12 +213,10 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64
     """Sample weights as floats: finite, not negative, not all zero."""
     if sample_weight is None:
         return None
-    if isinstance(sample_weight, numbers.Real):
-        sample_weight = np.full(n, float(sample_weight))
-    given = np.asarray(sample_weight)
+    given = as_column(sample_weight, "sample_weight")
     if np.iscomplexobj(given):
         raise TypeError("sample_weight has to hold real numbers, got complex ones")
-    weights = given.astype(np.float64)
+    weights = given.astype(np.float64) if given.ndim else np.full(n, given, np.float64)
     if weights.shape != (n,):
         raise ValueError(
             f"sample_weight has shape {weights.shape}, expected ({n},): one number for every row"
@@ -276,7 +244,7 @@ def check_threshold(threshold: Any) -> float:
         return np.inf
     if isinstance(threshold, bool) or not isinstance(threshold, numbers.Real):
         raise TypeError(f"threshold has to be a number or None, got {threshold!r}")
-    level = float(threshold)
+    level = _as_float(threshold, "threshold")
     if not level >= 0.0:
         raise ValueError(f"threshold has to be at least 0, got {level}")
     return level
@@ -286,10 +254,19 @@ def check_number(value: Any, name: str) -> float:
     """A number as a float; infinite ones too."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} has to be a number, got {value!r}")
-    number = float(value)
+    number = _as_float(value, name)
     if np.isnan(number):
         raise ValueError(f"{name} has to be a number, got {number}")
     return number
+
+
+def _as_float(value: Any, name: str) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(
+            f"{name} is too large for double precision, which ends at 1.8e308"
+        ) from None
 
 
 def check_share(value: Any, name: str) -> float:
@@ -347,7 +324,9 @@ def check_threads(n_jobs: int | None) -> int:
         raise TypeError(f"n_jobs has to be a whole number or None, got {n_jobs!r}")
     if n_jobs == 0:
         raise ValueError("n_jobs has to be positive, or negative to count from all cores, got 0")
-    return int(n_jobs) if n_jobs > 0 else max(1, available + 1 + int(n_jobs))
+    # More threads than that wait for one another, and a typing error should not start a million.
+    most = max(_MOST_THREADS, available)
+    return min(int(n_jobs), most) if n_jobs > 0 else max(1, available + 1 + int(n_jobs))
 
 
 def check_algorithm(algorithm: str, family: Family) -> None:

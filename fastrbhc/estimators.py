@@ -14,11 +14,11 @@ from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.observations import weighted
 from fastrbhc._engine.clusters.record import selected
 from fastrbhc._linkage import build
-from fastrbhc._options import DEFAULT_GUESS, LinkageOptions
+from fastrbhc._options import DEFAULT_GUESS, DEFAULT_MULTIPLIER, LinkageOptions
 from fastrbhc._progress import compiling_shown
-from fastrbhc._validation import check_count, check_threshold, check_weights
+from fastrbhc._validation import check_count, check_weights
 from fastrbhc.families import Family, as_family
-from fastrbhc.thresholds import CHOICES, FROM_ROWS, FROM_TREE
+from fastrbhc.thresholds import FROM_ROWS, FROM_TREE
 from fastrbhc.tree.summaries import summary_of_clusters
 
 
@@ -94,7 +94,7 @@ class RBHC(TreeEstimator):
         threshold: str | float | None = "kmeans",
         n_clusters: int | None = None,
         n_clusters_guess: int = DEFAULT_GUESS,
-        multiplier: int = 4,
+        multiplier: int = DEFAULT_MULTIPLIER,
         algorithm: str = "auto",
         neighbors: str = "auto",
         compute_full_tree: bool = False,
@@ -136,6 +136,7 @@ class RBHC(TreeEstimator):
         options = LinkageOptions(
             algorithm=self.algorithm,
             neighbors=self.neighbors,
+            threshold=self.threshold,
             n_jobs=self.n_jobs,
             progress=self.progress,
             audit=self.audit,
@@ -145,18 +146,14 @@ class RBHC(TreeEstimator):
         self._check_stopping_rule()
         rows = self._check(X, family, reset=True)
         weights = check_weights(sample_weight, rows.shape[0])
-        choice = self.threshold if isinstance(self.threshold, str) else None
+        choice, level = options.choice, options.threshold
         with compiling_shown(options.progress):
             if self.n_clusters is not None:
                 check_count(self.n_clusters, "n_clusters", rows.shape[0])
-                choice, level = None, np.inf
+                choice = None
             elif choice in FROM_ROWS:
                 guess, seed = self.n_clusters_guess, self.random_state
                 level = FROM_ROWS[choice](rows, family, guess, self.multiplier, weights, seed)
-            elif choice in FROM_TREE:
-                level = np.inf
-            else:
-                level = check_threshold(self.threshold)
             stop = np.inf if self.compute_full_tree else level
             self._keep_tree(build(rows, family, weights, replace(options, threshold=stop)))
             if choice in FROM_TREE:
@@ -240,11 +237,6 @@ class RBHC(TreeEstimator):
         ]
 
     def _check_stopping_rule(self) -> None:
-        if isinstance(self.threshold, str) and self.threshold not in CHOICES:
-            names = ", ".join(map(repr, CHOICES))
-            raise ValueError(
-                f"threshold has to be one of {names} or a number, got {self.threshold!r}"
-            )
         if self.n_clusters is None and self.threshold is None:
             raise ValueError("give either threshold or n_clusters: nothing says when to stop")
         if self.n_clusters is not None and not isinstance(self.threshold, str | None):

@@ -145,3 +145,9 @@ def test_repr_and_pickle(tree):
     restored = pickle.loads(pickle.dumps(tree))
     np.testing.assert_array_equal(restored.log_trees, tree.log_trees)
     np.testing.assert_array_equal(restored.cut(), tree.cut())
+
+
+def test_cut_takes_names_only():
+    tree = fastrbhc.bhc_linkage([[3], [4], [40], [38]], "poisson")
+    with pytest.raises(TypeError, match=r"Write cut\(n_clusters=2\)"):
+        tree.cut(2)

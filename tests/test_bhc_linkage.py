@@ -177,8 +177,8 @@ def test_small_variance_limit(name, seed):
     # In the end the merges below λ are the same, in the same order, and so is the cut.
     assert agreeing == sorted(agreeing)
     assert agreeing[-1] == below
-    np.testing.assert_array_equal(tree.cut(threshold=0.0), relaxed.cut(threshold))
-    np.testing.assert_array_equal(tree.cut(), relaxed.cut(threshold))
+    np.testing.assert_array_equal(tree.cut(threshold=0.0), relaxed.cut(threshold=threshold))
+    np.testing.assert_array_equal(tree.cut(), relaxed.cut(threshold=threshold))
     assert off[3] < 0.05 * off[2]
     assert off[3] < 1e-5
 

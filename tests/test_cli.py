@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -105,7 +107,7 @@ def test_the_whole_tree_is_written_though_labels_stop_at_the_threshold(plain, tm
     assert cli.main([*arguments, "--tree", str(tree_path)]) == 0
     whole = fastrbhc.linkage(two_heaps(), "ward")
     assert np.array_equal(np.load(tree_path), whole.to_scipy())
-    n_clusters = whole.cut(20.0).max() + 1
+    n_clusters = whole.cut(threshold=20.0).max() + 1
     assert n_clusters > 10
     out = capsys.readouterr().out
     assert f"{n_clusters} clusters; rows in each" in out
@@ -273,3 +275,63 @@ def test_no_file_is_written_over(tmp_path, capsys):
         assert cli.main(["cluster", str(path), "--clusters", "2", *outputs]) == 2
         assert "different files" in capsys.readouterr().err
     assert path.read_text() == "0,0\n1,1\n5,5\n"
+
+
+def test_names_that_spreadsheets_take_for_formulas(tmp_path):
+    names = ["=1+1", "+x", "@c", "-3", "-y", "plain"]
+    path, labels = tmp_path / "t.csv", tmp_path / "labels.csv"
+    path.write_text("n,x\n" + "".join(f"{name},{i}\n" for i, name in enumerate(names)))
+    arguments = ["cluster", path, "--id", "n", "--family", "ward", "--clusters", 2]
+    assert cli.main([*map(str, arguments), "--labels", str(labels)]) == 0
+    assert read_labels(labels)[0] == names
+    assert cli.main([*map(str, arguments), "--labels", str(labels), "--escape-formulas"]) == 0
+    assert read_labels(labels)[0] == ["'=1+1", "'+x", "'@c", "-3", "'-y", "plain"]
+
+
+def test_names_that_newick_cannot_write_are_noticed_before_the_work(tmp_path, capsys, monkeypatch):
+    path = tmp_path / "t.csv"
+    path.write_text('n,x\n"a\nb",1\nc,2\nd,3\n')
+    monkeypatch.setattr(fastrbhc, "RBHC", None)
+    tree = tmp_path / "tree.nwk"
+    message = failure(capsys, "cluster", path, "--id", "n", "--clusters", 2, "--tree", tree)
+    assert "the name of row 0, 'a\\nb', has the control character" in message
+    assert not tree.exists()
+
+
+def test_a_broken_sparse_matrix_does_not_crash(tmp_path):
+    path = tmp_path / "b.npz"
+    np.savez(path, data=np.ones(3), indices=[0, 10**9, 1], indptr=[0, 1, 2, 3], shape=[3, 3])
+    command = [sys.executable, "-m", "fastrbhc", "cluster", str(path), "--family", "poisson"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "b.npz is a sparse matrix with a broken structure" in done.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of Unix")
+@pytest.mark.parametrize("module", ["numba", "sklearn"])
+@pytest.mark.parametrize("as_module", [True, False])
+def test_ctrl_c_during_imports_prints_nothing(tmp_path, module, as_module):
+    (tmp_path / module).mkdir()
+    interrupt = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n"
+    (tmp_path / module / "__init__.py").write_text(interrupt)
+    script = tmp_path / "fastrbhc"  # as installed by pip
+    script.write_text("import sys\nfrom fastrbhc.cli import main\nsys.exit(main())\n")
+    root = str(Path(fastrbhc.__file__).parent.parent)
+    command = ["-m", "fastrbhc"] if as_module else [str(script)]
+    done = subprocess.run(
+        [sys.executable, *command, "--version"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), root])},
+        cwd=root,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_ctrl_c_in_other_programs_is_left_alone():
+    program = "import signal, fastrbhc; print(signal.getsignal(signal.SIGINT).__name__)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "default_int_handler\n"

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.cluster import hierarchy
 from strategies import FAMILIES, continuous_rows, data_sets
+from trees import same_tree
 
+import fastrbhc
 from fastrbhc import linkage
 from fastrbhc.tree.dendrogram import Dendrogram, dendrogram_of_merges
 
@@ -97,7 +102,7 @@ def test_cut_keeps_clusters_whose_every_merge_is_below(algorithm, seed):
     for threshold in [*tree.heights, 0.0, 1.001 * tree.heights.max(), np.inf]:
         rows = range(len(tree.merges))
         kept = [row for row in rows if max(subtree_heights(tree, row)) < threshold]
-        np.testing.assert_array_equal(tree.cut(threshold), labels_of_sets(tree, kept))
+        np.testing.assert_array_equal(tree.cut(threshold=threshold), labels_of_sets(tree, kept))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -115,9 +120,9 @@ def test_labels_are_numbered_by_first_appearance(family, data):
 
 def test_cut_of_a_small_tree():
     tree = linkage([[0.0], [1.0], [5.0], [7.0]], "ward")
-    assert tree.cut(0.25).tolist() == [0, 1, 2, 3]  # d < λ, strictly
-    assert tree.cut(0.26).tolist() == [0, 0, 1, 2]
-    assert tree.cut(np.inf).tolist() == [0, 0, 0, 0]
+    assert tree.cut(threshold=0.25).tolist() == [0, 1, 2, 3]  # d < λ, strictly
+    assert tree.cut(threshold=0.26).tolist() == [0, 0, 1, 2]
+    assert tree.cut(threshold=np.inf).tolist() == [0, 0, 0, 0]
 
 
 def test_cut_needs_one_of_two():
@@ -125,15 +130,41 @@ def test_cut_needs_one_of_two():
     with pytest.raises(ValueError, match="either threshold or n_clusters"):
         tree.cut()
     with pytest.raises(ValueError, match="either threshold or n_clusters"):
+        tree.cut(threshold=1.0, n_clusters=2)
+
+
+def test_cut_takes_names_only():
+    tree = linkage([[0.0], [1.0], [5.0]], "ward")
+    message = (
+        r"cut\(3\) could mean two things. Write cut\(n_clusters=3\) .* cut\(threshold=3\) for λ"
+    )
+    with pytest.raises(TypeError, match=message):
+        tree.cut(3)
+    with pytest.raises(TypeError, match="could mean two things"):
         tree.cut(1.0, n_clusters=2)
+
+
+def test_pickles_hold_the_version(monkeypatch):
+    tree = linkage([[0.0], [1.0], [5.0]], "ward")
+    state = tree.__getstate__()
+    assert state["_fastrbhc_version"] == fastrbhc.__version__
+    assert same_tree(pickle.loads(pickle.dumps(tree)), tree)
+    assert same_tree(copy.deepcopy(tree), tree)
+    assert "_fastrbhc_version" not in vars(copy.copy(tree))
+    old = Dendrogram.__new__(Dendrogram)
+    old.__setstate__(vars(tree))  # from before versions
+    assert same_tree(old, tree)
+    monkeypatch.setattr(fastrbhc, "__version__", "12.0.1")
+    with pytest.warns(UserWarning, match=r"this Dendrogram was written by .* and is read by 12\.0"):
+        old.__setstate__(state)
 
 
 def test_cut_refuses_what_a_forest_does_not_know():
     forest = linkage([[0.0], [1.0], [5.0], [7.0]], "ward", threshold=0.5)
     assert forest.n_trees == 3
-    assert forest.cut(0.5).tolist() == [0, 0, 1, 2]
+    assert forest.cut(threshold=0.5).tolist() == [0, 0, 1, 2]
     with pytest.raises(ValueError, match=r"cannot be cut at 0\.6"):
-        forest.cut(0.6)
+        forest.cut(threshold=0.6)
     with pytest.raises(ValueError, match="less than the 3 trees"):
         forest.cut(n_clusters=2)
 
@@ -186,7 +217,8 @@ def test_scipy_accepts_inversions(seed):
     check_accepted_by_scipy(Z, 25)
     np.testing.assert_array_equal(Z[:, 2], tree.levels)
     for level in (Z[5, 2], Z[15, 2], Z[22, 2]):
-        reference = tree.cut(level * (1.0 + 1e-12))  # SciPy keeps merges at the level itself
+        # SciPy keeps merges at the level itself.
+        reference = tree.cut(threshold=level * (1.0 + 1e-12))
         assert same_partition(hierarchy.fcluster(Z, level, "distance"), reference)
 
 
@@ -201,7 +233,7 @@ def test_scipy_accepts_a_forest(algorithm, n_trees):
         Z = forest.to_scipy()
     check_accepted_by_scipy(Z, 25)
     below = threshold * (1.0 - 1e-12)
-    assert same_partition(hierarchy.fcluster(Z, below, "distance"), forest.cut(threshold))
+    assert same_partition(hierarchy.fcluster(Z, below, "distance"), forest.cut(threshold=threshold))
 
 
 def test_scipy_accepts_a_forest_with_inversions():
@@ -250,7 +282,7 @@ def test_parent_below_its_child_stays_behind_it():
     assert tree.merges.tolist() == children.tolist()
     assert tree.levels.tolist() == [3.0, 3.0, 3.0]
     assert tree.n_inversions == 1
-    assert tree.cut(2.5).tolist() == [0, 1, 2, 3]
+    assert tree.cut(threshold=2.5).tolist() == [0, 1, 2, 3]
 
 
 def test_repr_tells_size_and_heights():

@@ -319,6 +319,19 @@ def test_pickle_keeps_the_model():
     assert restored.family == families.Poisson(smoothing=0.5)
 
 
+def test_pickle_holds_the_version(monkeypatch):
+    X = two_groups(np.random.default_rng(13))
+    model = RBHC("poisson", n_clusters=3).fit(X)
+    stored = pickle.dumps(model)
+    assert not hasattr(pickle.loads(stored), "_fastrbhc_version")
+    monkeypatch.setattr(fastrbhc, "__version__", "12.0.1")
+    with pytest.warns(UserWarning, match=r"was written by .* and is read by 12\.0\.1"):
+        restored = pickle.loads(stored)
+    np.testing.assert_array_equal(restored.predict(X), model.predict(X))
+    unfitted = pickle.loads(pickle.dumps(RBHC("poisson", n_clusters=3)))
+    assert unfitted.get_params() == RBHC("poisson", n_clusters=3).get_params()
+
+
 def test_clone_copies_parameters_only():
     model = RBHC(families.Poisson(smoothing=0.5), n_clusters=3, n_jobs=1)
     model.fit(two_groups(np.random.default_rng(14)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import sys
 
 import exact
 import naive
@@ -344,7 +345,7 @@ def test_mistakes_on_the_command_line(capsys, arguments, message):
 
 
 def test_a_figure_without_matplotlib(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "matplotlib.backend_bases", None)
     picture = tmp_path / "figure.png"
     assert cli.main(["reproduce", "figure1", "--plot", str(picture)]) == 2
     assert "pip install fastrbhc[plot]" in capsys.readouterr().err

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import tracemalloc
 from itertools import pairwise
 
 import networkx as nx
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 from trees import chain, forest_with_ties, leaf_sets, same_tree
 
+import fastrbhc
 from fastrbhc import Dendrogram, linkage
 
 SMALL = [[0.0], [1.0], [5.0], [7.0]]
@@ -136,8 +139,8 @@ def test_json_gives_the_tree_back_to_the_bit(make):
 def test_json_is_what_the_documentation_says():
     content = json.loads(forest_with_ties().to_json(list("abcdefg")))
     assert list(content) == [
-        "format", "version", "n_leaves", "threshold", "children", "heights", "weights", "steps",
-        "leaf_weights", "names",
+        "format", "version", "package_version", "n_leaves", "threshold", "children", "heights",
+        "weights", "steps", "leaf_weights", "names",
     ]  # fmt: skip
     assert content["threshold"] == 20.0
     assert content["names"] == list("abcdefg")
@@ -180,11 +183,66 @@ def test_json_that_is_not_broken():
         (broken(children=[[0, 1], [1, 3], [4, 5]]), "two parents"),
         (broken(leaf_weights=[1.0]), "4 leaves and 1 leaf_weights"),
         (broken(n_leaves=3), "not there yet"),
+        (broken(n_leaves=5), "no threshold, 5 leaves and 3 merges: 4 are needed"),
+        (broken(n_leaves=300.7), "n_leaves 300.7: a positive whole number"),
+        (broken(n_leaves=4.0), "n_leaves 4.0"),
+        (broken(n_leaves=True), "n_leaves True"),
+        (broken(n_leaves="4"), "n_leaves '4'"),
+        (broken(n_leaves=0), "n_leaves 0"),
+        (broken(n_leaves=10**15, threshold=99.0), "states 1,000,000,000,000,000 leaves"),
+        (broken(n_leaves=10**9), "states 1,000,000,000 leaves|no threshold"),
+        (broken(weights=[2.0, float("nan"), 4.0]), "weights that are negative or not finite"),
+        (broken(weights=[2.0, -2.0, 4.0]), "weights that are negative or not finite"),
+        (broken(weights=[2.0, 10**400, 4.0]), "'weights' that is not a number"),
+        (broken(weights=["2", 2.0, 4.0]), "'weights' that is not a number"),
+        (broken(weights=[True] * 3), "'weights' that is not a number"),
+        (broken(weights=None), "'weights' that is not a number"),
+        (broken(weights=[[2.0], [2.0], [4.0]]), r"'weights' of shape \(3, 1\)"),
+        (broken(leaf_weights=[1.0, 1.0, 1.0, -1.0]), "leaf_weights that are negative"),
+        (broken(leaf_weights=[1.0, 1.0, 1.0, None]), "'leaf_weights' that is not a number"),
+        (broken(children=[[0, 1], [2, 3.5], [4, 5]]), "'children' that is not a whole number"),
+        (broken(children=[[0, 1], [2, 10**30], [4, 5]]), "'children' that is not a whole number"),
+        (broken(children=[0, 1, 2, 3, 4, 5]), r"'children' of shape \(6,\)"),
+        (broken(steps=[0, 0, 1]), "steps that are not the numbers 0 to 2"),
+        (broken(heights=[1.0, 0.25, 15.125]), "not in the order of their levels"),
+        (broken(threshold=float("nan")), "threshold nan"),
+        (broken(threshold=-1.0), "threshold -1.0"),
+        (broken(threshold="high"), "threshold 'high'"),
+        ("[" * 100_000, "nested too deeply"),
+        (broken().replace("[0.25", "[" * 501 + "0.25" + "]" * 500), "not one list of numbers"),
     ],
 )
 def test_json_that_is_no_tree(text, message):
     with pytest.raises(ValueError, match=message):
         Dendrogram.from_json(text)
+
+
+def test_a_short_text_takes_no_memory():
+    text = broken(n_leaves=10**8, threshold=0.1, children=[], heights=[], weights=[], steps=[])
+    tracemalloc.start()
+    with contextlib.suppress(ValueError):  # where there is little memory
+        assert Dendrogram.from_json(text).n_leaves == 10**8
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1_000_000
+
+
+def test_json_names_the_version_that_wrote_it(monkeypatch):
+    text = small_tree().to_json()
+    assert json.loads(text)["package_version"] == fastrbhc.__version__
+    assert same_tree(Dendrogram.from_json(broken()), small_tree())  # from before versions
+    later = text.replace(fastrbhc.__version__, "7.1.0")
+    with pytest.warns(UserWarning, match=r"written by fastrbhc 7\.1\.0 and is read by"):
+        assert same_tree(Dendrogram.from_json(later), small_tree())
+
+
+@pytest.mark.parametrize(
+    "name", ["a\0b", "a\nb", "a\rb", "\x1b[1m", "\x7f", "\x85", "\u2028", "\ud800"]
+)
+def test_newick_refuses_control_characters(name):
+    with pytest.raises(ValueError, match=r"the name of row 1, .* has the control character"):
+        small_tree().to_newick(["plain", name, "c", "d"])
+    assert json.loads(small_tree().to_json(["a", name, "c", "d"]))["names"][1] == name
 
 
 @every_kind

@@ -151,7 +151,7 @@ def assert_first_part(forest, whole, threshold):
     np.testing.assert_array_equal(forest.merges, whole.merges[:count])
     np.testing.assert_array_equal(forest.heights, whole.heights[:count])
     np.testing.assert_array_equal(forest.weights, whole.weights[:count])
-    np.testing.assert_array_equal(forest.cut(threshold), whole.cut(threshold))
+    np.testing.assert_array_equal(forest.cut(threshold=threshold), whole.cut(threshold=threshold))
 
 
 @pytest.mark.fast

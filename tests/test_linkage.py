@@ -76,7 +76,7 @@ def test_forest_is_the_first_part_of_the_tree(family, data):
     assert count == np.count_nonzero(whole.levels < threshold)
     np.testing.assert_array_equal(forest.merges, whole.merges[:count])
     np.testing.assert_array_equal(forest.heights, whole.heights[:count])
-    np.testing.assert_array_equal(forest.cut(threshold), whole.cut(threshold))
+    np.testing.assert_array_equal(forest.cut(threshold=threshold), whole.cut(threshold=threshold))
 
 
 @pytest.mark.fast
@@ -92,7 +92,9 @@ def test_forest_is_the_first_part_of_a_tree_with_inversions():
                 count = len(forest.merges)
                 np.testing.assert_array_equal(forest.merges, whole.merges[:count])
                 np.testing.assert_array_equal(forest.heights, whole.heights[:count])
-                np.testing.assert_array_equal(forest.cut(level), whole.cut(level))
+                np.testing.assert_array_equal(
+                    forest.cut(threshold=level), whole.cut(threshold=level)
+                )
     assert inversions >= 5
 
 
@@ -113,7 +115,7 @@ def test_threshold_zero_merges_nothing(algorithm):
     X = np.array([[1.0], [1.0], [2.0]])
     forest = linkage(X, "ward", algorithm=algorithm, threshold=0.0)
     assert forest.n_trees == 3
-    assert forest.cut(0.0).tolist() == [0, 1, 2]
+    assert forest.cut(threshold=0.0).tolist() == [0, 1, 2]
 
 
 @pytest.mark.fast
@@ -121,7 +123,7 @@ def test_threshold_zero_merges_nothing(algorithm):
 def test_smallest_threshold_merges_copies_only(algorithm):
     X = np.array([[1.0], [1.0], [2.0]])
     forest = linkage(X, "ward", algorithm=algorithm, threshold=5e-324)
-    assert forest.cut(5e-324).tolist() == [0, 0, 1]
+    assert forest.cut(threshold=5e-324).tolist() == [0, 0, 1]
 
 
 @pytest.mark.fast
@@ -172,7 +174,7 @@ def test_identical_rows(family, algorithm, n):
     tree = linkage(X, family, algorithm=algorithm)
     np.testing.assert_array_equal(tree.heights, np.zeros(n - 1))
     assert tree.weights[-1] == n
-    assert tree.cut(1e-300).tolist() == [0] * n
+    assert tree.cut(threshold=1e-300).tolist() == [0] * n
 
 
 @pytest.mark.fast

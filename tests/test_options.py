@@ -8,12 +8,15 @@ import inspect
 
 import numpy as np
 import pytest
+from sklearn.metrics import adjusted_rand_score
+from trees import same_tree
 
 import fastrbhc
 from fastrbhc import cli
-from fastrbhc._options import ALGORITHM_NAMES, NEIGHBOR_NAMES, LinkageOptions
+from fastrbhc._options import ALGORITHM_NAMES, NEIGHBOR_NAMES, THRESHOLD_NAMES, LinkageOptions
 from fastrbhc.cli.cluster import add_command
 from fastrbhc.experiments._spec import experiments
+from fastrbhc.thresholds import FROM_ROWS, FROM_TREE
 
 OPTIONS = {field.name: field.default for field in dataclasses.fields(LinkageOptions)}
 
@@ -56,6 +59,69 @@ def test_the_command_line_has_them_all():
     assert {name: given[name].default for name in OPTIONS} == OPTIONS
     for name in OPTIONS:
         assert f"--{name.replace('_', '-')}" in given[name].option_strings
+
+
+def test_thresholds_have_the_same_names_everywhere():
+    assert set(THRESHOLD_NAMES) == {*FROM_ROWS, *FROM_TREE}
+    shown = command_line()["threshold"].help
+    assert all(name in shown for name in FROM_TREE)  # the other is --guess
+
+
+@pytest.mark.parametrize("algorithm", ["greedy", "nn_chain"])
+@pytest.mark.parametrize("name", ["gap", "evidence"])
+def test_a_named_threshold_is_the_same_in_all_three(table, tmp_path, name, algorithm):
+    X = np.loadtxt(table, delimiter=",")
+    weights = np.arange(1.0, 41.0)
+    whole = fastrbhc.linkage(X, sample_weight=weights, algorithm=algorithm)
+    options = {"threshold": name, "algorithm": algorithm}
+    forest = fastrbhc.linkage(X, sample_weight=weights, **options)
+    model = fastrbhc.RBHC(**options).fit(X, sample_weight=weights)
+    assert forest.threshold == model.threshold_
+    assert 1 < forest.n_trees == model.n_clusters_
+    count = len(forest.merges)
+    for part in ("merges", "heights", "weights"):
+        np.testing.assert_array_equal(getattr(forest, part), getattr(whole, part)[:count])
+    assert sorted(forest.steps) == list(range(count))
+    np.testing.assert_array_equal(forest.leaf_weights, weights)
+    labels = forest.cut(threshold=forest.threshold)
+    np.testing.assert_array_equal(labels, whole.cut(threshold=model.threshold_))
+    assert adjusted_rand_score(labels, model.labels_) == 1.0
+    np.savetxt(tmp_path / "w.csv", np.column_stack([X, weights]), delimiter=",")
+    command = ["cluster", str(tmp_path / "w.csv"), "--weights", "3", "--threshold", name]
+    out = tmp_path / "labels.csv"
+    assert cli.main([*command, "--algorithm", algorithm, "--labels", str(out)]) == 0
+    np.testing.assert_array_equal(
+        np.loadtxt(out, int, delimiter=",", skiprows=1)[:, 1], model.labels_
+    )
+
+
+def test_a_named_threshold_gives_the_forest_of_its_number(table):
+    X = np.loadtxt(table, delimiter=",")
+    for name in ("gap", "evidence"):
+        forest = fastrbhc.linkage(X, "ward", threshold=name)
+        assert same_tree(forest, fastrbhc.linkage(X, "ward", threshold=forest.threshold))
+
+
+def test_kmeans_by_name_needs_no_guess(table, monkeypatch):
+    X = np.loadtxt(table, delimiter=",")
+    given = []
+
+    def choose(rows, family, guess, multiplier, weights, seed):
+        given.append((guess, multiplier, weights, seed))
+        return 2.0
+
+    monkeypatch.setitem(FROM_ROWS, "kmeans", choose)
+    forest = fastrbhc.linkage(X, "ward", threshold="kmeans")
+    defaults = keyword_defaults(fastrbhc.RBHC)
+    assert given == [(defaults["n_clusters_guess"], defaults["multiplier"], None, None)]
+    assert same_tree(forest, fastrbhc.linkage(X, "ward", threshold=2.0))
+
+
+def test_the_audit_of_a_named_threshold_is_of_the_whole_tree(table):
+    X = np.loadtxt(table, delimiter=",")
+    forest = fastrbhc.linkage(X, threshold="gap", audit=True)
+    assert forest.n_trees > 1
+    assert str(forest.audit) == str(fastrbhc.linkage(X, audit=True).audit)
 
 
 def test_help_names_every_choice():

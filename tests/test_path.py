@@ -39,7 +39,7 @@ def test_every_step_is_a_cut(family, phi, weighted):
     tree = linkage(X, family, sample_weight=weights)
     path = tree.path()
     for j, threshold in enumerate(path.thresholds):
-        labels = tree.cut(threshold)
+        labels = tree.cut(threshold=threshold)
         assert path.n_clusters[j] == labels.max() + 1
         assert path.largest[j] == np.bincount(labels, weights).max()
         assert path.costs[j] == pytest.approx(cost(X, weights, labels, phi), abs=1e-9)
@@ -60,13 +60,13 @@ def test_all_clusterings_and_none_twice(make):
     path = tree.path()
     limit = min(tree.threshold, 2.0 * tree.heights.max())
     candidates = [0.0, limit, *tree.heights, *(np.nextafter(tree.heights, np.inf))]
-    counts = {int(tree.cut(min(c, limit)).max()) + 1 for c in candidates}
+    counts = {int(tree.cut(threshold=min(c, limit)).max()) + 1 for c in candidates}
     assert path.n_clusters.tolist() == sorted(counts, reverse=True)
     assert (np.diff(path.thresholds) > 0.0).all()
     assert path.thresholds[-1] == tree.threshold
     assert path.n_clusters[-1] == tree.n_trees
     for threshold in np.append(tree.heights, limit):
-        assert path.n_clusters[path.at(threshold)] == tree.cut(threshold).max() + 1
+        assert path.n_clusters[path.at(threshold)] == tree.cut(threshold=threshold).max() + 1
 
 
 def test_ties_are_one_step():

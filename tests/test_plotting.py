@@ -204,7 +204,7 @@ def test_the_largest_of_many_trees():
     assert forest.n_trees > 100
     ax = forest.plot()
     assert ax.get_title(loc="left").startswith(f"The 20 largest of {forest.n_trees:,} trees")
-    sizes = np.sort(np.bincount(forest.cut(forest.threshold)))[::-1]
+    sizes = np.sort(np.bincount(forest.cut(threshold=forest.threshold)))[::-1]
     assert sum(sizes_of(tip_texts(ax))) == sizes[:20].sum()
     assert len(tip_texts(ax)) == 40
 
@@ -303,7 +303,7 @@ def test_heights_against_the_number_of_clusters():
 
 def test_the_threshold_is_marked_with_its_number_of_clusters():
     ax = whole().plot_heights(threshold=30.0)
-    k = whole().cut(30.0).max() + 1
+    k = whole().cut(threshold=30.0).max() + 1
     assert annotations(ax) == [f"k = {k}", "λ = 30"]
     assert ax.get_title(loc="left").startswith(f"{k} clusters for ")
 
@@ -502,3 +502,11 @@ def test_ticks_of_roots_are_round_and_apart(top):
 )
 def test_numbers_as_people_write_them(value, text):
     assert number(value) == text
+
+
+@pytest.mark.parametrize("method", ["plot", "plot_heights"])
+def test_a_number_is_no_axes(method):
+    with pytest.raises(TypeError, match=r"ax has to be Axes of matplotlib, got 3.*n_clusters="):
+        getattr(whole(), method)(3)
+    with pytest.raises(TypeError, match="ax has to be Axes"):
+        plot_clusters(HEAPS, whole().cut(n_clusters=2), "left")

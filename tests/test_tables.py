@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import builtins
+import datetime
+import decimal
 import gzip
+import os
 import re
 
 import numpy as np
 import pandas
+import pyarrow
+import pyarrow.parquet
 import pytest
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, save_npz
 
 from fastrbhc.cli.tables import read_table
 
@@ -104,6 +109,43 @@ def test_the_index_of_a_data_frame_is_taken_for_ids(write, tmp_path):
     assert (table.values.tolist(), table.ids, table.columns) == (VALUES, ["a", "b"], ["0", "1"])
 
 
+def test_line_breaks_within_quotes(write):
+    content = '"the\nname",x\n"a\n\nb",1\nc,2\n"d\ne",oops\n'
+    table = read_table(write(content.replace("oops", "3")), "1")
+    assert (table.values.tolist(), table.ids) == ([[1.0], [2.0], [3.0]], ["a\n\nb", "c", "d\ne"])
+    assert table.columns == ["x"]
+    with pytest.raises(ValueError, match="line 7, column 'x': 'oops' is not a number"):
+        read_table(write(content), "1")
+    with pytest.raises(ValueError, match="line 4, column 2: 'oops' is not a number"):
+        read_table(write('"a\nb" 1\n"c" 2\nd oops\n'), "1")
+
+
+def test_a_quotation_mark_within_a_cell_is_a_letter(write):
+    assert read_table(write('name,x\n5" pipe,1\n6" pipe,2\n'), "name").ids == ['5" pipe', '6" pipe']
+
+
+def test_damaged_compression_is_called_so(write):
+    whole = gzip.compress(b"1,2\n3.5,-4\n" * 100)
+    for content in (b"1,2\n3,4\n", whole[:-12], whole[:20] + b"\xff" * 9 + whole[29:]):
+        with pytest.raises(ValueError, match=r"t\.csv\.gz is damaged, or not compressed by gzip"):
+            read_table(write(content, "t.csv.gz"))
+    path = write(gzip.compress(b"1,2\n3.5,-4\n"), "T.CSV.GZ")
+    assert read_table(path).values.tolist() == VALUES
+
+
+@pytest.mark.parametrize("name", ["t.xlsx", "t.csv.bz2", "t.json", "t.h5ad", "t.pkl"])
+def test_files_of_other_programs(write, name):
+    with pytest.raises(ValueError, match=r"by its name .*which is not read: give a .csv"):
+        read_table(write("anything", name))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes of Unix")
+def test_pipes_are_not_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="is a pipe or a device"):
+        read_table(tmp_path / "pipe")
+
+
 def test_a_header_that_counts(write):
     assert len(read_table(write("0,1,2,3,4\n5,6,7,8,9\n5,5,5,5,5\n")).values) == 2
     assert len(read_table(write("0,1\n5,6\n5,5\n")).values) == 3
@@ -129,6 +171,22 @@ def test_a_header_that_counts(write):
         ("1,2\n3,1_0\n", "line 2, column 2: '1_0' is not a number"),
         (b"x,y\n\xff\xfe1,2\n", "not a text in UTF-8"),
         (b"\0\0\n1,2\n", "not a text"),
+        (
+            "x,y,\n1,2,\n",
+            "line 2, column 3: missing value .*--drop 3. If every line ends with a deli",
+        ),
+        (
+            "1,2,\n3,4,\n",
+            "line 1, column 3: missing value .*--drop 3. If every line ends with a deli",
+        ),
+        ("x,y\n1,2,\n", "2 names and line 2 has 3 cells, the last of them empty"),
+        ("my col,x\na,1\n", "say --id 'my col'; leave it out with --drop 'my col'"),
+        ("-c,x\na,1\n", "say --id 1; leave it out with --drop 1"),
+        ("x,x\na,1\n", "say --id 1; leave it out with --drop 1"),
+        ("x,flag\n1,True\n", "'True' is not a number. Write 1 for true"),
+        ('x;y\n"1,234";2\n', "'1,234' has a comma. Write 1234, or use a decimal point"),
+        ('x,y\n1,"2\n3,4\n', "line 2: 2 cells|line 2, column 'y'|quotation mark left open"),
+        ('x,y\n1,2\n"3,4\n5,6\n', "line 3: 1 cells where 2 .*is a quotation mark left open"),
     ],
 )
 def test_mistakes_are_named_with_their_place(write, content, message):
@@ -208,7 +266,7 @@ def test_parquet(tmp_path):
     frame[["x", "y"]].set_axis(["a", "b"]).to_parquet(tmp_path / "index.parquet")
     table = read_table(tmp_path / "index.parquet")
     assert (table.values.tolist(), table.ids, table.columns) == (VALUES, ["a", "b"], ["x", "y"])
-    with pytest.raises(ValueError, match=r"column 'n' holds .*string, not numbers.*--id n"):
+    with pytest.raises(ValueError, match=r"column 'n' of .*holds text.*--id n"):
         read_table(tmp_path / "plain.parquet")
     frame.assign(x=[1, None]).to_parquet(tmp_path / "missing.parquet")
     with pytest.raises(ValueError, match="row 1, column 'x': missing value"):
@@ -216,6 +274,81 @@ def test_parquet(tmp_path):
     (tmp_path / "broken.parquet").write_bytes(b"nothing of the kind")
     with pytest.raises(ValueError, match=r"broken\.parquet cannot be read"):
         read_table(tmp_path / "broken.parquet")
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (datetime.datetime(2020, 1, 1), "holds dates or times"),
+        (datetime.date(2020, 1, 1), "holds dates or times"),
+        (datetime.time(12), "holds dates or times"),
+        (datetime.timedelta(1), "holds dates or times"),
+        ("a", "holds text"),
+        ([1, 2], "holds text or other things"),
+        ({"a": 1}, "holds text or other things"),
+    ],
+    ids=str,
+)
+def test_columns_of_parquet_that_are_not_numbers(tmp_path, value, message):
+    path = tmp_path / "t.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"x": [1, 2], "day off": [value] * 2}), path)
+    advice = "say --id 'day off'; leave it out with --drop 'day off'"
+    with pytest.raises(ValueError, match=f"column 'day off' of t.parquet {message}.*{advice}"):
+        read_table(path)
+    with pytest.raises(ValueError, match=message):
+        read_table(path, weights="day off")
+    assert read_table(path, drop=["day off"]).values.tolist() == [[1.0], [2.0]]
+    assert len(read_table(path, "day off").ids) == 2
+
+
+def test_truth_values_and_decimals_of_parquet(tmp_path):
+    columns = {"a": [True, False], "b": [decimal.Decimal("1.5"), decimal.Decimal(2)]}
+    pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "t.parquet")
+    assert read_table(tmp_path / "t.parquet").values.tolist() == [[1.0, 1.5], [0.0, 2.0]]
+
+
+def test_dates_in_arrays(tmp_path):
+    np.save(tmp_path / "x.npy", np.array([["2020", "2021"]], "M8[D]"))
+    with pytest.raises(ValueError, match=r"x\.npy holds dates or times"):
+        read_table(tmp_path / "x.npy")
+
+
+CSR = {"data": np.ones(3), "indices": [0, 1, 2], "indptr": [0, 1, 2, 3], "shape": [3, 3]}
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia"])
+def test_sparse_matrices_as_scipy_saves_them(tmp_path, form):
+    matrix = csr_array(np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]))
+    save_npz(tmp_path / "x.npz", matrix.asformat(form))
+    assert read_table(tmp_path / "x.npz").values.tolist() == matrix.toarray().tolist()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"indices": [0, 10**9, 1]}, "indices holds 1000000000, expected 0 to 2"),
+        ({"indices": [0, -1, 1]}, "indices holds -1"),
+        ({"indices": [0.5, 1.0, 2.0]}, "indices is an array of float64"),
+        ({"indptr": [0, 5, 2, 3]}, "indptr decreases"),
+        ({"indptr": [0, 1, 2, 30]}, "index pointer"),
+        ({"indptr": [0, 1, 2]}, "index pointer"),
+        ({"shape": [3, 3, 3]}, "expected two whole numbers"),
+        ({"shape": [-3, 3]}, "expected two whole numbers"),
+        ({"shape": [10**12, 3]}, "index pointer"),
+        ({"shape": [3, 10**12]}, "3 x 1,000,000,000,000 values"),
+        ({"data": np.ones(2)}, "same size"),
+        ({"data": np.array(["a", "b", "c"])}, "data is an array of <U1"),
+        ({"data": np.array([1, None, 2], object)}, "Python objects"),
+        ({"format": b"csc", "indices": [0, 1, 9]}, "indices holds 9"),
+        ({"format": b"coo"}, "no row and no col of a coo matrix"),
+        ({"format": b"xyz"}, "its format 'xyz' is none of"),
+    ],
+    ids=str,
+)
+def test_broken_sparse_matrices(tmp_path, changes, message):
+    np.savez(tmp_path / "b.npz", **{**CSR, **changes})
+    with pytest.raises((ValueError, MemoryError), match=rf"b\.npz.*{message}"):
+        read_table(tmp_path / "b.npz")
 
 
 def test_parquet_without_pyarrow(write, monkeypatch):

@@ -44,6 +44,17 @@ def mean_over_pairs(X, labels, name):
     return np.mean([fastrbhc.dissimilarity(one, two, name) for one, two in pairs])
 
 
+@pytest.mark.parametrize("name", ["exponential", "poisson", "ward"])
+def test_rows_whose_squares_underflow(name):
+    """k-means would find one cluster only, and warn of it, which is an error here."""
+    X = draw("ward", np.random.default_rng(1), 60)
+    computed = fastrbhc.kmeans_threshold(X * 1e-250, name, 4, random_state=0)
+    assert computed < np.inf
+    if name == "exponential":  # only ratios matter; k-means sees the rows in another order
+        reference = fastrbhc.kmeans_threshold(X, name, 4, random_state=0)
+        assert computed == pytest.approx(reference, rel=0.2)
+
+
 @every_family
 def test_the_mean_dissimilarity_of_kmeans_clusters(name):
     X = draw(name, np.random.default_rng(0), 60)

@@ -34,7 +34,7 @@ def test_the_order_of_leaves_is_that_of_scipy(seed):
 @pytest.mark.fast
 def test_trees_of_a_forest_follow_one_another_by_their_numbers():
     tree = forest_with_ties()
-    labels = tree.cut(tree.threshold)
+    labels = tree.cut(threshold=tree.threshold)
     assert (np.diff(labels[tree.leaves_order()]) >= 0).all()
     assert sorted(tree.leaves_order()) == list(range(7))
 

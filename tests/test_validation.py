@@ -270,7 +270,7 @@ def test_one_weight_for_all_rows():
     [
         ({"threshold": -1.0}, ValueError, "threshold has to be at least 0, got -1"),
         ({"threshold": np.nan}, ValueError, "threshold has to be at least 0, got nan"),
-        ({"threshold": "1"}, TypeError, "threshold has to be a number or None, got '1'"),
+        ({"threshold": "1"}, ValueError, "one of 'kmeans', 'gap', 'evidence' or a number, got '1'"),
         ({"threshold": True}, TypeError, "threshold has to be a number or None, got True"),
         ({"n_jobs": 0}, ValueError, "n_jobs has to be positive"),
         ({"n_jobs": 1.5}, TypeError, "n_jobs has to be a whole number or None, got 1.5"),

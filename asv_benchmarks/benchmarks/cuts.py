@@ -29,7 +29,7 @@ class Cut(Few):
 
     def time_by_threshold(self, n, clusters):
         """Labels at the threshold that leaves so many."""
-        self.tree.cut(self.threshold)
+        self.tree.cut(threshold=self.threshold)
 
 
 class Export(Few):

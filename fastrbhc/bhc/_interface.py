@@ -58,6 +58,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fastrbhc._containers import as_column
 from fastrbhc._engine.jit import contract
 from fastrbhc._register import Register
 from fastrbhc.families import Domain
@@ -241,8 +242,8 @@ def _is_model(given: Any) -> bool:
 
 def given_or(value: Any, otherwise: Any) -> Any:
     """A hyperparameter as floats: the given value, or else the one from the data."""
-    chosen = otherwise if value is None else value
-    return float(chosen) if np.ndim(chosen) == 0 else np.array(chosen, np.float64)
+    chosen = as_column(otherwise if value is None else value, "a hyperparameter")
+    return float(chosen) if chosen.ndim == 0 else np.array(chosen, np.float64)
 
 
 def require_positive(name: str, value: Any, n_features: int | None = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from fastrbhc._engine.traversal import labels_by_appearance
 from fastrbhc._validation import check_count, check_number, check_share
 from fastrbhc.bhc.likelihoods.rising import log_rising
 from fastrbhc.bhc.potentials import log_sum
-from fastrbhc.tree.dendrogram import Dendrogram
+from fastrbhc.tree.dendrogram import Dendrogram, refuse_misplaced
 
 
 def _nothing() -> NDArray[np.float64]:
@@ -90,8 +91,8 @@ class BayesianDendrogram(Dendrogram):
 
     def cut(
         self,
+        *misplaced: Never,
         threshold: float | None = None,
-        *,
         n_clusters: int | None = None,
         probability: float | None = None,
     ) -> NDArray[np.int64]:
@@ -103,6 +104,8 @@ class BayesianDendrogram(Dendrogram):
 
         Parameters
         ----------
+        *misplaced
+            None: every value has to be given with its name.
         threshold : float, optional
             Stop merging at this height instead, as Lee & Choi (2015) put it: keep the merges up to
             the first that has −log odds ≥ threshold. 0 stands for r = 0.5.
@@ -126,6 +129,7 @@ class BayesianDendrogram(Dendrogram):
         >>> tree.cut(threshold=0.0).tolist()
         [0, 0, 1, 1]
         """
+        refuse_misplaced(misplaced)
         if sum(given is not None for given in (threshold, n_clusters, probability)) > 1:
             raise ValueError("cut needs one of threshold, n_clusters and probability, not several")
         if n_clusters is not None:

@@ -10,14 +10,17 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fastrbhc._files import replacing, save_picture
 from fastrbhc._options import ALGORITHM_NAMES, DEFAULT_GUESS, NEIGHBOR_NAMES, LinkageOptions
-from fastrbhc.cli.outputs import check_drawing, check_outputs
+from fastrbhc.cli.outputs import check_drawing, check_outputs, check_tree_name
 
 if TYPE_CHECKING:
     from fastrbhc.cli.tables import Table
     from fastrbhc.families import Family
 
 _SIZES_SHOWN = 10
+# What a formula begins with; spreadsheets skip a tab or a carriage return before it.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _COLUMN = "Columns are given by name, or by position in the file counted from 1."
 
 
@@ -64,10 +67,16 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
     option("--seed", type=int, default=0, help="seed of the heuristic (default 0)")
     option("--labels", metavar="OUT.csv", help="write the cluster of every row, as id,cluster")
     option(
+        "--escape-formulas",
+        action="store_true",
+        help="in --labels, put an apostrophe before names that begin with = + - or @, which "
+        "spreadsheets would take for formulas; other programs see the apostrophe",
+    )
+    option(
         "--tree",
         metavar="OUT",
         help="write the whole tree: as Newick to .nwk or .newick, as JSON to .json, "
-        "and as a linkage matrix for SciPy to .npy or any other name",
+        "and as a linkage matrix for SciPy to .npy or a name without suffix",
     )
     option("--plot", metavar="PICTURE", help="draw the highest merges of the tree and its clusters")
     command.set_defaults(run=run)
@@ -134,10 +143,13 @@ def run(arguments: argparse.Namespace) -> None:
         read=arguments.file,
     )
     if arguments.plot is not None:
-        check_drawing()
+        check_drawing(arguments.plot)
+    if arguments.tree is not None:
+        check_tree_name(arguments.tree)
     from fastrbhc import RBHC
     from fastrbhc._validation import check_values
     from fastrbhc.cli.tables import read_table
+    from fastrbhc.tree.exports import check_newick_names
 
     family = _family(arguments.family, smoothing=arguments.smoothing, variance=arguments.variance)
     table = read_table(arguments.file, arguments.id, weights=arguments.weights, drop=arguments.drop)
@@ -145,6 +157,8 @@ def run(arguments: argparse.Namespace) -> None:
     if len(table.values) < 2:
         raise ValueError(f"{name} has {len(table.values)} rows: at least 2 are needed")
     check_values(table.values, family, table.columns, name)  # with names of columns in messages
+    if _is_newick(arguments.tree):
+        check_newick_names(table.ids)
     guess = DEFAULT_GUESS if arguments.guess is None else arguments.guess
     options = {field.name: getattr(arguments, field.name) for field in fields(LinkageOptions)}
     if options["threshold"] is None:
@@ -164,7 +178,7 @@ def run(arguments: argparse.Namespace) -> None:
         print(model.dendrogram_.audit)
     print(f"{seconds:.2f} s")
     if arguments.labels is not None:
-        _write_labels(arguments.labels, table.ids, model.labels_)
+        _write_labels(arguments.labels, table.ids, model.labels_, arguments.escape_formulas)
     if arguments.tree is not None:
         _write_tree(arguments.tree, model.dendrogram_, table.ids)
     if arguments.plot is not None:
@@ -212,25 +226,42 @@ def _summarise(
     print(f"{len(sizes):,} {noun}; rows in each: {shown}{more}")
 
 
-def _write_labels(path: str, ids: list[str] | None, labels: Any) -> None:
-    names = range(len(labels)) if ids is None else ids
-    with open(path, "w", newline="", encoding="utf-8") as file:
+def _write_labels(path: str, ids: list[str] | None, labels: Any, escaping: bool) -> None:
+    names = list(range(len(labels)) if ids is None else ids)
+    if escaping and ids is not None:
+        names = [_escaped(name) for name in ids]
+    with replacing(path) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["id", "cluster"])
         writer.writerows(zip(names, labels.tolist(), strict=True))
+
+
+def _escaped(name: str) -> str:
+    """A name that spreadsheets do not take for a formula; numbers stay as they are."""
+    if not name.startswith(_FORMULA):
+        return name
+    try:
+        float(name)
+    except ValueError:
+        return f"'{name}"
+    return name
+
+
+def _is_newick(path: str | None) -> bool:
+    return path is not None and Path(path).suffix.lower() in {".nwk", ".newick"}
 
 
 def _write_tree(path: str, tree: Any, ids: list[str] | None) -> None:
     import numpy as np
 
     suffix = Path(path).suffix.lower()
-    if suffix in {".nwk", ".newick"}:
-        Path(path).write_text(tree.to_newick(ids) + "\n", encoding="utf-8")
-    elif suffix == ".json":
-        Path(path).write_text(tree.to_json(ids) + "\n", encoding="utf-8")
+    if _is_newick(path) or suffix == ".json":
+        text = tree.to_newick(ids) if _is_newick(path) else tree.to_json(ids)
+        with replacing(path) as file:
+            file.write(text + "\n")
     else:
         linkage_matrix = tree.to_scipy()
-        with open(path, "wb") as file:
+        with replacing(path, "wb") as file:
             np.save(file, linkage_matrix)
 
 
@@ -240,4 +271,4 @@ def _draw_tree(path: str, model: Any, ids: list[str] | None) -> None:
     figure: Any = Figure(figsize=(9.0, 4.8), dpi=120, facecolor="white", layout="constrained")
     axes = figure.add_subplot()
     model.dendrogram_.plot(axes, threshold=model.threshold_, labels=model.labels_, names=ids)
-    figure.savefig(path)
+    save_picture(figure, path)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import math
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -16,8 +18,15 @@ from numpy.typing import NDArray
 _ENCODING = "utf-8-sig"  # a byte order mark is ignored
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-", "."}
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
+_TRUTH = {"true", "false", "yes", "no"}
 _FIELD = re.compile(r'"[^"]*"|\S+')
 _QUOTED = re.compile(r'"[^"]*"')
+# A quotation mark that begins a cell. One inside a cell, as in 5", is a letter like any other.
+_OPENING = re.compile(r'(^|[,;\t ])"')
+# The most lines of one quoted cell in the header and the first row.
+_LONGEST_CELL = 100
+_TRAILING = ". If every line ends with a delimiter, this column is empty"
 # A first line 0, 1, 2, … that is at least this long is a header written by pandas, not a row.
 _COUNTING_HEADER = 5
 
@@ -35,10 +44,33 @@ def positions(n: int) -> list[str]:
     return [str(position) for position in range(1, n + 1)]
 
 
+def option_for(names: list[str], column: int) -> str:
+    """How a column is called on the command line: by its name, or by its position if need be."""
+    name = names[column]
+    if not name.strip() or name.startswith("-") or names.count(name) > 1:
+        return str(column + 1)
+    return shlex.quote(name)
+
+
 def _open(path: Path) -> TextIO:
     if path.suffix.lower() == ".gz":
         return gzip.open(path, "rt", encoding=_ENCODING)
     return path.open(encoding=_ENCODING)
+
+
+def _lines(text: TextIO) -> Iterator[tuple[int, str]]:
+    """Lines with the number of the first, counted from 0: a quoted cell may go over several."""
+    number, parts = 0, list[str]()
+    for last, line in enumerate(text):
+        parts.append(line)
+        joined = "".join(parts)
+        is_open = not joined.startswith("#") and _OPENING.search(_QUOTED.sub("", joined))
+        if is_open and len(parts) < _LONGEST_CELL:
+            continue
+        yield number, joined
+        number, parts = last + 1, []
+    if parts:
+        yield number, "".join(parts)
 
 
 def _cells(line: str, delimiter: str | None) -> list[str]:
@@ -66,7 +98,7 @@ def layout_of(path: Path) -> Layout:
     lines: list[str] = []
     starts: list[int] = []
     with _open(path) as text:
-        for number, line in enumerate(text):
+        for number, line in _lines(text):
             if line.startswith("#") and not lines:
                 comment = line[1:]
             elif line.strip():
@@ -93,6 +125,8 @@ def layout_of(path: Path) -> Layout:
         raise ValueError(
             f"{path.name}: the header, line {starts[0] + 1}, has {len(first)} names and line "
             f"{starts[1] + 1} has {len(last)} cells"
+            + (", the last of them empty: does it end with a delimiter?" if not last[-1] else "")
+            + _if_unclosed(last)
         )
     return Layout(delimiter, starts[1], first)
 
@@ -116,17 +150,20 @@ def load(
     as_they_are = columns == list(range(len(layout.names)))
 
     def read(chosen: list[int] | None, dtype: Any) -> NDArray[Any]:
-        return np.loadtxt(
-            str(path),
-            dtype=dtype,
-            delimiter=layout.delimiter,
-            skiprows=layout.skip,
-            usecols=chosen,
-            quotechar='"',
-            comments=None,
-            encoding=_ENCODING,
-            ndmin=2,
-        )
+        with contextlib.ExitStack() as stack:
+            # NumPy is fastest with a name, but does not know .GZ in capitals.
+            known = path.suffix == ".gz" or path.suffix.lower() != ".gz"
+            return np.loadtxt(
+                str(path) if known else stack.enter_context(_open(path)),
+                dtype=dtype,
+                delimiter=layout.delimiter,
+                skiprows=layout.skip,
+                usecols=chosen,
+                quotechar='"',
+                comments=None,
+                encoding=_ENCODING,
+                ndmin=2,
+            )
 
     try:
         numbers = read(None if as_they_are else columns, np.float64)
@@ -143,61 +180,80 @@ def load(
     return numbers, [str(name).strip() for name in read([names], object)[:, 0]]
 
 
-def _rows(path: Path, layout: Layout) -> Iterator[tuple[int, str]]:
+def _rows(path: Path, layout: Layout) -> Iterator[tuple[int, list[str]]]:
+    """The cells of every row, with the number of its first line counted from 1."""
     with _open(path) as text:
-        for number, line in enumerate(text, start=1):
-            if number > layout.skip and line.strip():
-                yield number, line.rstrip("\r\n")
+        if layout.delimiter is None:
+            for number, line in _lines(text):
+                if number >= layout.skip and line.strip():
+                    yield number + 1, _cells(line, None)
+            return
+        for _ in range(layout.skip):
+            next(text)
+        reader = csv.reader(text, delimiter=layout.delimiter, skipinitialspace=True)
+        first = layout.skip + 1
+        for cells in reader:
+            if len(cells) > 1 or any(cell.strip() for cell in cells):
+                yield first, cells
+            first = layout.skip + reader.line_num + 1
 
 
 def _all_as_wide(path: Path, layout: Layout) -> bool:
-    mark, width = layout.delimiter, len(layout.names)
-    if mark is None:
-        return all(len(line.split()) == width for _, line in _rows(path, layout))
-    return all(line.count(mark) == width - 1 for _, line in _rows(path, layout))
+    width = len(layout.names)
+    return all(len(cells) == width for _, cells in _rows(path, layout))
 
 
 def _refuse_first_fault(path: Path, layout: Layout, numeric: list[int]) -> None:
     """Raise an error that names the first cell that is not a number, if there is one."""
     width = len(layout.names)
-    for number, line in _rows(path, layout):
-        if _is_plainly_right(line, layout, numeric):
-            continue
-        cells = _cells(line, layout.delimiter)
+    for number, cells in _rows(path, layout):
         if len(cells) != width:
             raise ValueError(
                 f"{path.name}, line {number}: {len(cells)} cells where {width} were expected"
+                + _if_unclosed(cells)
             )
+        if _are_plainly_right(cells, numeric):
+            continue
         for column in numeric:
-            cell = cells[column]
+            cell = cells[column].strip()
             if not _is_number(cell) or np.isnan(float(cell)):
                 name = layout.names[column]
-                shown = f"{name!r}" if name != str(column + 1) else name
+                shown = f"{name!r}" if name not in ("", str(column + 1)) else str(column + 1)
+                option = option_for(layout.names, column)
+                ends = _TRAILING if column + 1 == width and cell == "" else ""
                 raise ValueError(
-                    f"{path.name}, line {number}, column {shown}: {_complaint(cell, name)}"
+                    f"{path.name}, line {number}, column {shown}: {_complaint(cell, option)}{ends}"
                 )
 
 
-def _is_plainly_right(line: str, layout: Layout, numeric: list[int]) -> bool:
+def _if_unclosed(cells: list[str]) -> str:
+    """A hint, if a cell goes over the end of its line."""
+    several = any("\n" in cell for cell in cells)
+    return ". A cell has several lines: is a quotation mark left open?" if several else ""
+
+
+def _are_plainly_right(cells: list[str], numeric: list[int]) -> bool:
     """A fast check, so that an error at the end of a long file is found in seconds."""
-    cells = line.split(layout.delimiter)
-    if len(cells) != len(layout.names) or "_" in line or '"' in line:
-        return False
     try:
-        return not math.isnan(sum([float(cells[column]) for column in numeric]))
+        sound = not math.isnan(sum([float(cells[column]) for column in numeric]))
     except ValueError:
         return False
+    return sound and not any("_" in cells[column] for column in numeric)
 
 
-def _complaint(cell: str, name: str) -> str:
+def _complaint(cell: str, option: str) -> str:
     if cell.lower() in _MISSING:
         return (
             f"missing value ({cell!r}). Fill it in, drop the row, or leave the column out with "
-            f"--drop {name}"
+            f"--drop {option}"
         )
+    if _THOUSANDS.fullmatch(cell):
+        return f"{cell!r} has a comma. Write {cell.replace(',', '')}, or use a decimal point"
     if _DECIMAL_COMMA.fullmatch(cell):
         return f"{cell!r} has a decimal comma. Write {cell.replace(',', '.')}"
+    if cell.lower() in _TRUTH:
+        return f"{cell!r} is not a number. Write 1 for true and 0 for false"
     return (
-        f"{cell!r} is not a number. If the column names the rows, say --id {name}; "
-        f"leave it out with --drop {name}"
+        f"{cell!r} is not a number. If the column names the rows, say --id {option}; "
+        f"leave it out with --drop {option}"
     )

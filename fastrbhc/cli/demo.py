@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, ward
 from sklearn.metrics import adjusted_rand_score
 
+from fastrbhc._files import save_picture
 from fastrbhc.datasets import load_digit_counts
 from fastrbhc.estimators import RBHC
 from fastrbhc.plotting._style import INK, hue
@@ -74,7 +75,7 @@ def find() -> Findings:
         model,
         seconds,
         float(adjusted_rand_score(y, model.labels_)),
-        [int(tree.cut(threshold).max()) + 1 for threshold in others],
+        [int(tree.cut(threshold=threshold).max()) + 1 for threshold in others],
         float(adjusted_rand_score(y, tree.cut(n_clusters=10))),
         float(adjusted_rand_score(y, ward_labels)),
         ward_seconds,
@@ -137,7 +138,7 @@ def draw(findings: Findings, output: str | Path) -> None:
     left, right = figure.subfigures(1, 2, width_ratios=(1.12, 1.0))
     _draw_tree(left, findings.model)
     _draw_means(right, findings)
-    figure.savefig(output)
+    save_picture(figure, output)
 
 
 def _draw_tree(figure: Any, model: RBHC) -> None:

@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from typing import NoReturn, TextIO
 
 from fastrbhc import __version__
+from fastrbhc._interrupts import raise_again
 from fastrbhc.cli import cluster, compile, reproduce
-from fastrbhc.cli.outputs import check_writable
+from fastrbhc.cli.outputs import check_drawing, check_writable
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,8 +41,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     >>> main(["cluster", str(path), "--family", "ward", "--clusters", "5"])
     2
     """
-    arguments = _parser().parse_args(argv)
     try:
+        raise_again()
+        arguments = _parser().parse_args(argv)
         with _warnings_as_lines():
             arguments.run(arguments)
         sys.stdout.flush()
@@ -124,6 +126,7 @@ def _add_demo(add: Callable[..., argparse.ArgumentParser]) -> None:
 
 def _demo(arguments: argparse.Namespace) -> None:
     check_writable(arguments.output)
+    check_drawing(arguments.output, required=False)
     from fastrbhc.cli.demo import run
 
     run(arguments.output)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from types import ModuleType
 
+from fastrbhc._files import replacing
 from fastrbhc.cli.outputs import check_drawing, check_outputs
 from fastrbhc.experiments._spec import Experiment, experiments
 
@@ -56,7 +57,7 @@ def run(arguments: argparse.Namespace) -> None:
     names = "--json and --plot" if experiment.draws else "--json"
     check_outputs(names, arguments.json, picture)
     if picture is not None:
-        check_drawing()
+        check_drawing(picture)
     options = {experiment.amount[0]: getattr(arguments, experiment.amount[0])}
     for option in experiment.options:
         key = option.name.replace("-", "_")
@@ -69,7 +70,7 @@ def run(arguments: argparse.Namespace) -> None:
     print(module.report(result))
     print(f"\n{seconds:.1f} s, compiling included")
     if arguments.json is not None:
-        with open(arguments.json, "w", encoding="utf-8") as file:
+        with replacing(arguments.json) as file:
             json.dump(result, file, indent=2)
             file.write("\n")
         print(f"wrote {arguments.json}")

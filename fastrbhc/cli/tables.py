@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import csv
 import gzip
-import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fastrbhc._containers import ColumnError, as_matrix, frame_numbers
+from fastrbhc._files import Arrays
 from fastrbhc.cli import delimited as _delimited
+
+# Files that are often at hand, and not read.
+_FOREIGN = {
+    ".xlsx": "a spreadsheet", ".xls": "a spreadsheet", ".ods": "a spreadsheet",
+    ".bz2": "compressed by bzip2", ".xz": "compressed by xz", ".zst": "compressed by zstd",
+    ".zip": "an archive", ".tar": "an archive", ".tgz": "an archive", ".7z": "an archive",
+    ".json": "JSON", ".jsonl": "JSON", ".feather": "Feather", ".arrow": "Arrow", ".orc": "ORC",
+    ".h5": "HDF5", ".hdf5": "HDF5", ".h5ad": "HDF5", ".mtx": "Matrix Market", ".mat": "MATLAB's",
+    ".pkl": "a pickle", ".pickle": "a pickle", ".joblib": "a pickle", ".rds": "R's",
+}  # fmt: skip
 
 
 class Table(NamedTuple):
@@ -78,20 +90,36 @@ def read_table(
     """
     path = Path(path)
     if not path.exists():
-        raise FileNotFoundError(f"there is no file {path}")
+        hint = ". Standard input is not read: save it first" if str(path) == "-" else ""
+        raise FileNotFoundError(f"there is no file {path}{hint}")
     if path.is_dir():
         raise ValueError(f"{path} is a directory, not a table")
+    if not path.is_file():
+        raise ValueError(f"{path} is a pipe or a device, and tables are read twice: save it first")
     if path.stat().st_size == 0:
         raise ValueError(f"{path.name} is empty")
     wanted = _Wanted(ids, weights, drop)
     suffix = path.suffix.lower()
+    if suffix in _FOREIGN:
+        raise ValueError(
+            f"by its name {path.name} is {_FOREIGN[suffix]}, which is not read: give a .csv, .tsv, "
+            ".npy, .npz or .parquet file; .csv may be compressed to .csv.gz"
+        )
     if suffix in (".npy", ".npz"):
         return _from_array(path, wanted)
     if suffix in (".parquet", ".pq"):
         return _from_parquet(path, wanted)
     try:
         return _from_text(path, wanted)
-    except (UnicodeDecodeError, EOFError, gzip.BadGzipFile, csv.Error):
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(
+            f"{path.name} is damaged, or not compressed by gzip as its name says: {error}"
+        ) from None
+    except csv.Error as error:
+        raise ValueError(
+            f"{path.name} cannot be read: {error}. Is a quotation mark left open?"
+        ) from None
+    except UnicodeDecodeError:
         raise ValueError(
             f"{path.name} is not a text in UTF-8: give a .csv, .tsv, .npy, .npz or .parquet file"
         ) from None
@@ -163,40 +191,21 @@ def _from_text(path: Path, wanted: _Wanted) -> Table:
 
 
 def _from_array(path: Path, wanted: _Wanted) -> Table:
-    try:
-        with path.open("rb") as file:
-            stored = np.load(file, allow_pickle=False)
-            array = stored if isinstance(stored, np.ndarray) else _array_of(stored)
-    except (zipfile.BadZipFile, EOFError, ValueError) as error:
-        raise ValueError(f"{path.name} cannot be read: {error}") from None
+    array = Arrays(path).matrix()
     if array.ndim != 2:
         raise ValueError(
             f"{path.name} holds an array of shape {array.shape}: a matrix of rows and columns "
             "was expected"
         )
-    if array.dtype.kind not in "biuf":
+    if array.dtype.kind not in "biufmM":
         raise ValueError(f"{path.name} holds values of type {array.dtype}: numbers were expected")
+    array = as_matrix(array, path.name)
     names = _delimited.positions(array.shape[1])
     chosen = _choose(path, names, wanted)
     ids = None if chosen.ids is None else [str(value) for value in array[:, chosen.ids]]
     if chosen.numeric != list(range(len(names))):
         array = array[:, chosen.numeric]
     return _table(array.astype(np.float64, copy=False), ids, names, chosen)
-
-
-def _array_of(arrays: Any) -> NDArray[Any]:
-    """The matrix in an .npz file."""
-    with arrays:
-        if "X" in arrays.files:
-            return arrays["X"]
-        if {"data", "indices", "indptr", "shape"} <= set(arrays.files):
-            from scipy.sparse import csr_array
-
-            parts = (arrays["data"], arrays["indices"], arrays["indptr"])
-            return csr_array(parts, shape=tuple(arrays["shape"])).toarray()
-        if len(arrays.files) == 1:
-            return arrays[arrays.files[0]]
-        raise ValueError(f"none of its arrays {', '.join(arrays.files)} is named X")
 
 
 def _from_parquet(path: Path, wanted: _Wanted) -> Table:
@@ -208,7 +217,9 @@ def _from_parquet(path: Path, wanted: _Wanted) -> Table:
         ) from None
     try:
         frame = pyarrow.parquet.read_table(path)
-    except pyarrow.ArrowInvalid as error:
+    except PermissionError:
+        raise
+    except (pyarrow.ArrowException, OSError) as error:
         raise ValueError(f"{path.name} cannot be read: {error}") from None
     # The name that data frames give to an index without one.
     names = ["" if name == "__index_level_0__" else name for name in frame.column_names]
@@ -217,23 +228,23 @@ def _from_parquet(path: Path, wanted: _Wanted) -> Table:
         order = [last, *range(last), *range(last + 1, len(names))]
         frame, names = frame.select(order), [names[column] for column in order]
     chosen = _choose(path, names, wanted)
-    numbers = np.empty((frame.num_rows, len(chosen.numeric)))
-    for place, column in enumerate(chosen.numeric):
-        values = frame.column(column)
+    options = [_delimited.option_for(names, column) for column in chosen.numeric]
+    numeric = frame.select(chosen.numeric)
+    for values, column, option in zip(numeric.columns, chosen.numeric, options, strict=True):
         if values.null_count:
             row = int(np.flatnonzero(values.is_null().to_numpy())[0])
             raise ValueError(
                 f"{path.name}, row {row}, column {names[column]!r}: missing value. Fill it in, "
-                f"drop the row, or leave the column out with --drop {names[column]}"
+                f"drop the row, or leave the column out with --drop {option}"
             )
-        try:
-            numbers[:, place] = values.to_numpy()
-        except (ValueError, TypeError):
-            raise ValueError(
-                f"{path.name}, column {names[column]!r} holds {values.type}, not numbers. If it "
-                f"names the rows, say --id {names[column]}; leave it out with --drop "
-                f"{names[column]}"
-            ) from None
+    try:
+        numbers = frame_numbers(numeric, path.name)
+    except ColumnError as error:
+        option = options[error.column]
+        raise ValueError(
+            f"{error} If the column names the rows, say --id {option}; leave it out with --drop "
+            f"{option}"
+        ) from None
     ids = None
     if chosen.ids is not None:
         ids = [str(value) for value in frame.column(chosen.ids).to_pylist()]

@@ -10,6 +10,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from fastrbhc._containers import as_matrix
+from fastrbhc._files import Arrays
 from fastrbhc.datasets import load_digit_counts, load_mnist_7x7
 from fastrbhc.experiments._methods import Dataset
 from fastrbhc.experiments._spec import Option
@@ -101,20 +103,19 @@ def read_labelled(
     With ``classes``, only the rows of these classes are returned. They are identified by the names
     in the file's ``classes``; without these names, the file must have exactly that many classes.
     """
-    with np.load(path, allow_pickle=False) as arrays:
-        names = set(arrays.files)
-        if {"X", "y"} <= names:
-            X = arrays["X"]
-        elif {"data", "indices", "indptr", "shape", "y"} <= names:
-            parts = (arrays["data"].astype(np.float64), arrays["indices"], arrays["indptr"])
-            X = scipy.sparse.csr_matrix(parts, shape=tuple(arrays["shape"]))
-        else:
-            raise ValueError(
-                f"{path} holds {', '.join(sorted(names))}; expected X and y, or data, indices, "
-                "indptr, shape and y of a sparse matrix"
-            )
-        y = arrays["y"]
-        titles = arrays["classes"] if "classes" in names else None
+    arrays = Arrays(Path(path))
+    names = set(arrays.names)
+    if {"X", "y"} <= names:
+        X = as_matrix(arrays["X"], str(path))
+    elif {"data", "shape", "y"} <= names:
+        X = arrays.sparse(fits_memory=False).tocsr()
+    else:
+        raise ValueError(
+            f"{path} holds {', '.join(sorted(names))}; expected X and y, or data, indices, "
+            "indptr, shape and y of a sparse matrix"
+        )
+    y = arrays["y"]
+    titles = arrays["classes"] if "classes" in names else None
     if X.ndim != 2 or y.shape != (X.shape[0],):
         raise ValueError(f"{path}: X has shape {X.shape} and y {y.shape}: not one class per row")
     if classes is None:

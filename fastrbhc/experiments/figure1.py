@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fastrbhc._files import save_picture
 from fastrbhc._progress import Progress
 from fastrbhc._validation import check_count, check_threads
 from fastrbhc.experiments._distributions import DISTRIBUTIONS
@@ -151,7 +152,7 @@ def draw(result: dict[str, Any], output: str | Path) -> None:
     guide = first * np.sqrt(scales[0] / scales)
     right.plot(scales, guide, color=FAINT, linestyle=DASHES, label="1/√β", zorder=1)
     right.legend(frameon=False)
-    figure.savefig(output)
+    save_picture(figure, output)
 
 
 def _draw_curve(axes: Any, curve: dict[str, list[Any]], label: str) -> None:

@@ -274,7 +274,12 @@ def as_family(family: str | Family) -> Family:
         raise TypeError(_not_a_family(family))
     # One compilation per family, whether a parameter was typed 1 or 1.0.
     cls: Any = type(family)
-    record: Family = cls(*(v if isinstance(v, bool) else float(v) for v in family))
+    try:
+        record: Family = cls(*(v if isinstance(v, bool) else float(v) for v in family))
+    except OverflowError:
+        raise ValueError(
+            f"a parameter of the family {cls.name!r} is too large for double precision"
+        ) from None
     record.check()
     return record
 

@@ -32,6 +32,11 @@ def hue(label: int) -> str:
 def axes(ax: Any, size: tuple[float, float]) -> Any:
     """The given Axes, or those of a new figure of the given size in inches."""
     if ax is not None:
+        if not hasattr(ax, "transData"):
+            raise TypeError(
+                f"ax has to be Axes of matplotlib, got {ax!r}. Options go by their names, such as "
+                "n_clusters= for a number of clusters or threshold= for λ"
+            )
         return ax
     pyplot = require("matplotlib.pyplot", "drawing")
     return pyplot.subplots(figsize=size, layout="constrained")[1]

@@ -81,7 +81,7 @@ def plot_heights(
 
     k = None
     if threshold is not None or n_clusters is not None:
-        k = int(tree.cut(threshold, n_clusters=n_clusters).max()) + 1
+        k = int(tree.cut(threshold=threshold, n_clusters=n_clusters).max()) + 1
     if max_clusters is None:
         max_clusters = max(_CLUSTERS, 2 * (k or 0))
     last = min(check_count(max_clusters, "max_clusters"), tree.n_leaves)

@@ -146,7 +146,7 @@ def _colouring(
         clusters = check_labels(labels, tree.n_leaves)
         line = None if threshold is None else float(threshold)
     elif threshold is not None or n_clusters is not None:
-        clusters = tree.cut(threshold, n_clusters=n_clusters)
+        clusters = tree.cut(threshold=threshold, n_clusters=n_clusters)
         line = None if threshold is None else float(threshold)
     elif tree.n_trees > 1:
         clusters = tree.cut(n_clusters=tree.n_trees)

@@ -98,7 +98,7 @@ def explore(
             f"λ = {threshold:.4g}: {k:,} {noun}, the heaviest of weight "
             f"{path.largest[place]:,.6g}, cost {cost:,.6g}"
         )
-        labels = tree.cut(threshold)
+        labels = tree.cut(threshold=threshold)
 
         def draw(left: Any, right: Any) -> None:
             clusters.draw(plane, labels, left, max_points=max_points)

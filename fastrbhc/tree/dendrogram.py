@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, Never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from fastrbhc._engine.traversal import (
     merged_sums,
     subtree_maxima,
 )
+from fastrbhc._stamps import Stamped
 from fastrbhc._validation import check_count, check_node, check_threshold
 from fastrbhc.reducibility.report import ReducibilityReport
 from fastrbhc.tree._views import Views
@@ -24,7 +26,7 @@ from fastrbhc.tree.path import ClusteringPath, path_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Dendrogram(Views):
+class Dendrogram(Stamped, Views):
     """A binary tree over the rows of a data set, or a forest if merging stopped at λ.
 
     Merges are listed by *level*: the level of a merge is the largest height in its subtree, so
@@ -101,12 +103,14 @@ class Dendrogram(Views):
         return self.heights
 
     def cut(
-        self, threshold: float | None = None, *, n_clusters: int | None = None
+        self, *misplaced: Never, threshold: float | None = None, n_clusters: int | None = None
     ) -> NDArray[np.int64]:
         """Labels of the rows at a threshold, or for a number of clusters.
 
         Parameters
         ----------
+        *misplaced
+            None: 3 could be three clusters or λ = 3, so that one of the names has to be given.
         threshold : float, optional
             Keep the merges whose level is below it (d < λ, strictly). For a greedy tree this is
             the forest that the algorithm builds with this λ.
@@ -125,6 +129,7 @@ class Dendrogram(Views):
         >>> tree.cut(threshold=1.0).tolist()
         [0, 0, 1, 2]
         """
+        refuse_misplaced(misplaced)
         if (threshold is None) == (n_clusters is None):
             raise ValueError("cut needs either threshold or n_clusters, and not both")
         if n_clusters is None:
@@ -234,6 +239,30 @@ class Dendrogram(Views):
         from fastrbhc.tree import exports
 
         return exports.from_json(text)
+
+
+def refuse_misplaced(given: tuple[Any, ...]) -> None:
+    """Explain what is meant by a cut, if a value came without its name."""
+    if given:
+        shown = ", ".join(map(repr, given))
+        raise TypeError(
+            f"cut({shown}) could mean two things. Write cut(n_clusters={given[0]!r}) for that many "
+            f"clusters, or cut(threshold={given[0]!r}) for λ"
+        )
+
+
+def forest_at(tree: Dendrogram, level: float) -> Dendrogram:
+    """The forest that is left if merging stops at a level, from the whole tree."""
+    count = int(np.searchsorted(tree.levels, level, side="left"))
+    steps = tree.steps[:count]
+    return replace(
+        tree,
+        merges=tree.merges[:count].copy(),  # views would keep the whole tree in memory
+        heights=tree.heights[:count].copy(),
+        weights=tree.weights[:count].copy(),
+        threshold=level,
+        steps=np.argsort(np.argsort(steps)) if steps.size else steps,
+    )
 
 
 def dendrogram_of_merges(

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._engine.traversal import leaf_spans
+from fastrbhc._containers import memory
+from fastrbhc._engine.traversal import leaf_spans, subtree_maxima
 from fastrbhc._optional import require
+from fastrbhc._stamps import version, warn_of
 from fastrbhc._validation import check_names
 
 if TYPE_CHECKING:
@@ -26,6 +28,11 @@ if TYPE_CHECKING:
 _FORMAT, _VERSION = "fastrbhc.dendrogram", 1
 # Newick labels that need no quotes; an unquoted underscore would be read as a blank.
 _PLAIN = re.compile(r"[^\s()\[\]{}:;,'\"_]+")
+# Characters that Newick has no way to write: all control characters but the tab, ends of lines
+# and paragraphs, halves of surrogate pairs.
+_UNWRITABLE = re.compile("[\0-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+# Bytes that a leaf takes in a tree and a cut.
+_PER_LEAF = 64
 
 
 @contextlib.contextmanager
@@ -138,7 +145,7 @@ def to_newick(tree: Dendrogram, names: Sequence[Any] | None = None) -> str:
         A tree or forest.
     names : sequence of length n_leaves, optional
         Names of the rows; by default their numbers. Names with blanks, underscores or punctuation
-        are put in quotes.
+        are put in quotes. Control characters, such as ends of lines, cannot be written.
 
     Returns
     -------
@@ -154,6 +161,7 @@ def to_newick(tree: Dendrogram, names: Sequence[Any] | None = None) -> str:
     "('giant squid':6.75,(ant:0.25,bee:0.25):6.5);"
     """
     texts = check_names(names, tree.n_leaves)
+    check_newick_names(texts)
     n, m = tree.n_leaves, len(tree.merges)
     starts, sizes = leaf_spans(tree.merges, n)
     order = np.empty(n, np.int64)
@@ -180,6 +188,17 @@ def to_newick(tree: Dendrogram, names: Sequence[Any] | None = None) -> str:
             closed += 1
         parts.append(";\n" if ends_tree[node] else f":{lengths[node]},")
     return "".join(parts).removesuffix("\n")
+
+
+def check_newick_names(names: Sequence[str] | None) -> None:
+    """Reject names with characters that Newick cannot write."""
+    for row, name in enumerate(names or ()):
+        found = _UNWRITABLE.search(name)
+        if found is not None:
+            raise ValueError(
+                f"the name of row {row}, {name!r}, has the control character {found.group()!r}, "
+                "which Newick cannot write: change the name, or write JSON"
+            )
 
 
 def _quoted(name: str) -> str:
@@ -217,7 +236,9 @@ def to_json(tree: Dendrogram, names: Sequence[Any] | None = None) -> str:
         One object of flat lists, without nesting:
 
         ``format``, ``version``
-            "fastrbhc.dendrogram" and 1.
+            "fastrbhc.dendrogram" and 1, which changes when a reader would have to.
+        ``package_version``
+            The version of fastrbhc that wrote it.
         ``n_leaves``
             Number of rows n. Leaves are the nodes 0…n−1.
         ``threshold``
@@ -248,6 +269,7 @@ def to_json(tree: Dendrogram, names: Sequence[Any] | None = None) -> str:
         content: dict[str, Any] = {
             "format": _FORMAT,
             "version": _VERSION,
+            "package_version": version(),
             "n_leaves": tree.n_leaves,
             "threshold": tree.threshold if np.isfinite(tree.threshold) else None,
             "children": tree.merges.tolist(),
@@ -274,6 +296,16 @@ def from_json(text: str | bytes) -> Dendrogram:
     Dendrogram
         The same tree, to the bit.
 
+    Raises
+    ------
+    ValueError
+        The text is not a tree: everything in it is checked.
+
+    Warns
+    -----
+    UserWarning
+        Another major version of fastrbhc wrote it.
+
     Examples
     --------
     >>> import fastrbhc
@@ -284,7 +316,10 @@ def from_json(text: str | bytes) -> Dendrogram:
     from fastrbhc.tree.dendrogram import Dendrogram
 
     with _nothing_to_collect():
-        content = json.loads(text)
+        try:
+            content = json.loads(text)
+        except RecursionError:
+            raise ValueError("this is not a tree: it is nested too deeply") from None
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise ValueError(f"this is not a tree: its 'format' is not {_FORMAT!r}")
     if content.get("version") != _VERSION:
@@ -292,23 +327,61 @@ def from_json(text: str | bytes) -> Dendrogram:
             f"this tree has version {content.get('version')!r} of the format; only version "
             f"{_VERSION} is supported"
         )
-    try:
-        n = int(content["n_leaves"])
-        children = np.array(content["children"], np.int64).reshape(-1, 2)
-        heights = np.array(content["heights"], np.float64)
-        weights = np.array(content["weights"], np.float64)
-        steps = np.array(content["steps"], np.int64)
-        threshold = np.inf if content["threshold"] is None else float(content["threshold"])
-        given = content["leaf_weights"]
-        leaf_weights = None if given is None else np.array(given, np.float64)
-    except KeyError as error:
-        raise ValueError(f"this tree has no {error.args[0]!r}") from error
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"this tree holds something that is not a number: {error}") from error
+    warn_of(content.get("package_version"), "tree")
+    n, threshold = _header(content)
+    children = _column(content, "children", whole=True).reshape(-1, 2)
+    heights, weights = _column(content, "heights"), _column(content, "weights")
+    steps = _column(content, "steps", whole=True)
+    leaf_weights = None
+    if content.get("leaf_weights", 0) is not None:
+        leaf_weights = _column(content, "leaf_weights")
     _check_merges(n, children, heights, weights, steps, leaf_weights)
+    if threshold == np.inf and len(children) != n - 1:
+        raise ValueError(
+            f"this tree has no threshold, {n} leaves and {len(children)} merges: {n - 1} are needed"
+        )
     return Dendrogram(
         children, heights, weights, n, threshold, steps=steps, leaf_weights=leaf_weights
     )
+
+
+def _item(content: dict[str, Any], key: str) -> Any:
+    if key not in content:
+        raise ValueError(f"this tree has no {key!r}")
+    return content[key]
+
+
+def _header(content: dict[str, Any]) -> tuple[int, float]:
+    """The number of leaves and the threshold."""
+    n, threshold = _item(content, "n_leaves"), _item(content, "threshold")
+    if type(n) is not int or n < 1:
+        raise ValueError(f"this tree has n_leaves {n!r}: a positive whole number was expected")
+    # A forest of leaves alone is a short text, whatever number it states.
+    if n * _PER_LEAF > memory():
+        raise ValueError(f"this tree states {n:,} leaves, more than this machine's memory can hold")
+    if threshold is None:
+        return n, np.inf
+    if type(threshold) not in (int, float) or not threshold >= 0.0:
+        raise ValueError(f"this tree has the threshold {threshold!r}: a number was expected")
+    return n, float(threshold) if threshold < 1e308 else np.inf
+
+
+def _column(content: dict[str, Any], key: str, *, whole: bool = False) -> NDArray[Any]:
+    """The numbers of one list, whose length is not checked."""
+    given = _item(content, key)
+    try:
+        values = np.array(given)
+    except (ValueError, RecursionError):
+        raise ValueError(f"this tree has {key!r} that are not one list of numbers") from None
+    if values.size == 0:
+        values = values.astype(np.int64 if whole else np.float64)
+    if values.dtype.kind not in ("i" if whole else "iuf"):
+        kind = "a whole number" if whole else "a number"
+        raise ValueError(f"this tree holds something in {key!r} that is not {kind}")
+    expected = (len(values), 2) if key == "children" and values.size else (values.size,)
+    if values.shape != expected:
+        raise ValueError(f"this tree has {key!r} of shape {values.shape}")
+    return values.astype(np.int64 if whole else np.float64)
 
 
 def _check_merges(
@@ -327,9 +400,17 @@ def _check_merges(
     if leaf_weights is not None and leaf_weights.shape != (n,):
         raise ValueError(f"this tree has {n} leaves and {leaf_weights.size} leaf_weights")
     made = n + np.arange(m)
-    if m >= max(n, 1) or (children < 0).any() or (children >= made[:, None]).any():
+    if m >= n or (children < 0).any() or (children >= made[:, None]).any():
         raise ValueError("this tree has merges of nodes that are not there yet")
     if np.unique(children).size < children.size:
         raise ValueError("this tree has a node with two parents")
     if not np.isfinite(heights).all():
         raise ValueError("this tree has heights that are not finite")
+    for name, found in (("weights", weights), ("leaf_weights", leaf_weights)):
+        if found is not None and not (np.isfinite(found).all() and (found >= 0.0).all()):
+            raise ValueError(f"this tree has {name} that are negative or not finite")
+    if steps.size and not np.array_equal(np.sort(steps), np.arange(m)):
+        raise ValueError(f"this tree has steps that are not the numbers 0 to {m - 1}")
+    levels = subtree_maxima(children, heights, n)
+    if (levels[1:] < levels[:-1]).any():
+        raise ValueError("this tree has merges that are not in the order of their levels")

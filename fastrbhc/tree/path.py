@@ -22,8 +22,8 @@ class ClusteringPath:
     """Every distinct clustering that a tree gives as λ grows; from ``tree.path()``.
 
     Clustering j is the one for all λ with ``thresholds[j − 1] < λ ≤ thresholds[j]``, so that
-    ``tree.cut(path.thresholds[j])`` has ``path.n_clusters[j]`` clusters. Merges at the same level
-    are one step.
+    ``tree.cut(threshold=path.thresholds[j])`` has ``path.n_clusters[j]`` clusters. Merges at the
+    same level are one step.
 
     Attributes
     ----------

@@ -57,7 +57,7 @@ def summary_of_cut(
     """
     if threshold is None and n_clusters is None:
         n_clusters = tree.n_trees
-    labels = tree.cut(threshold, n_clusters=n_clusters)
+    labels = tree.cut(threshold=threshold, n_clusters=n_clusters)
     weights = tree.node_weights[: tree.n_leaves]
     if X is None:
         return summary_of_clusters(tree, labels, np.bincount(labels, weights).astype(np.float64))

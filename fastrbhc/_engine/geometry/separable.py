@@ -162,11 +162,12 @@ class Separable(NamedTuple):
         return self.scale * clusters.means[k] + self.offset
 
     def _column_information(self, values: NDArray[np.float64]) -> float:
-        """The average contribution of a column to d, up to a factor."""
+        """The average contribution of a column to d, up to a factor; NaN if squares underflow."""
         mean = np.nanmean(values)
-        return (
-            float(np.nanvar(values) / variance_function(self.family, mean)) if mean > 0.0 else 0.0
-        )
+        if not mean > 0.0:
+            return 0.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return float(np.nanvar(values) / variance_function(self.family, mean))
 
     def for_clusters(self, clusters: Clusters) -> Separable:
         """The geometry for scans of the mirror, if these clusters have one."""
