@@ -54,6 +54,7 @@ from fastrbhc._engine.agglomeration.rounds import (
     new_rounds,
     next_level,
     pair_up,
+    queue_contradicted,
     relocate,
     start_level,
 )
@@ -164,7 +165,7 @@ def _merge_by_levels(
         nonlocal seconds_per_merge
         seconds_per_merge = threads.run(state.merge, rounds.n_pairs, seconds_per_merge)
         advance_count(log, rounds.n_pairs)
-        rounds.n_pairs = 0
+        rounds.n_pairs = rounds.n_corrections = 0
         refit(state.refitting, clusters.n_slots, threads)
 
     def rebuild() -> None:
@@ -215,9 +216,12 @@ def _advance(state, longest_queue, longest_list, scratch):
             n_stretches = (clusters.n_slots + STRETCH - 1) // STRETCH
             parallel_for(team, state.start, n_stretches, n_stretches, scratch)
             compact_lists(rounds, n_stretches)
-            # The cluster with the smallest key is stale, or has a reciprocal neighbour.
             if rounds.n_queued + rounds.n_found == 0:
-                return STUCK
+                queue_contradicted(rounds, clusters.n_slots)
+                # Otherwise the cluster with the smallest key has a reciprocal neighbour. A correction
+                # lowers a key, so that there are not many of them, if d is symmetric.
+                if rounds.n_queued == 0 or rounds.n_corrections > log.n_alive:
+                    return STUCK
             continue
         if rounds.n_queued > longest_queue:
             return WANTS_LOOK_UP
@@ -234,6 +238,7 @@ def _merge_round(state, scratch):
     rounds, refitting, team, pairs = state.rounds, state.refitting, state.team, state.rounds.n_pairs
     parallel_for(team, state.merge, pairs, _n_pieces(pairs, team.size), scratch)
     advance_count(state.log, pairs)
+    rounds.n_corrections = 0
     if pairs * _SLOTS_PER_PAIR > state.clusters.n_slots:
         parts = refitting.n_parts
         parallel_for(team, refitting.parts, parts, parts, scratch)

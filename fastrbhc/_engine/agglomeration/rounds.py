@@ -47,6 +47,7 @@ class Rounds:
     n_queued: int
     n_found: int
     n_pairs: int
+    n_corrections: int  # number of `queue_contradicted` since the last merge
     looked_up: bool  # whether the queue has been looked up but not yet entered into the lists
     level: float  # only pairs below it are merged
 
@@ -82,6 +83,7 @@ def new_rounds(n: int, capacity: int, threshold: float) -> Rounds:
         n_queued=n,
         n_found=0,
         n_pairs=0,
+        n_corrections=0,
         looked_up=False,
         level=-np.inf,
     )
@@ -196,6 +198,44 @@ def pair_up(rounds):
         queue[n_queued] = i
         n_queued += 1
     rounds.n_queued, rounds.n_found, rounds.n_pairs = n_queued, 0, pairs
+
+
+@kernel
+def queue_contradicted(rounds, n_slots):
+    """Queue clusters that are nearer to another one than their own key says.
+
+    If d is reducible there are none, but for rounding: a union may be nearer by the last digit than
+    both of its parts were, and the neighbour that it finds does not know it.
+    """
+    rounds.n_corrections += 1
+    queries, level = rounds.queries, rounds.level
+    keys, neighbors = queries.values, queries.neighbors
+    for x in range(n_slots):
+        y = np.int64(neighbors[x])
+        if not (keys[x] < level and y >= 0 and keys[x] < keys[y]):
+            continue
+        if neighbors[y] < 0 and keys[y] < level:
+            continue  # it is in the queue already
+        if neighbors[y] >= 0:
+            _leave_list(rounds.reverse, np.int64(neighbors[y]), y)
+        neighbors[y], keys[y] = as_hint(x), keys[x]
+        queries.queue[rounds.n_queued] = y
+        rounds.n_queued += 1
+
+
+@kernel
+def _leave_list(reverse, neighbor, slot):
+    """Take a slot out of the list of its neighbour."""
+    z = np.int64(reverse.head[neighbor])
+    if z == slot:
+        reverse.head[neighbor] = reverse.next[slot]
+        return
+    while z >= 0:
+        following = np.int64(reverse.next[z])
+        if following == slot:
+            reverse.next[z] = reverse.next[slot]
+            return
+        z = following
 
 
 def relocate(rounds: Rounds, slots: NDArray[np.int64], places: NDArray[np.int64]) -> None:
