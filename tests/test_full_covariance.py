@@ -150,6 +150,14 @@ def test_merges_are_the_smallest_at_any_scale(s):
         np.testing.assert_allclose(ward.heights, direct.heights, rtol=1e-10)
 
 
+@pytest.mark.parametrize("n_features", [2, 3, 7])
+def test_rows_almost_on_a_line(n_features):
+    """So long that the rounding of a difference is large against the distance from the line."""
+    end = 2.0**31 - np.arange(n_features)
+    X = np.stack([end, -end - 1.0, np.zeros(n_features), 0.5 * end])
+    assert_heights_are_exact(X, families.Gaussian(0.38))
+
+
 # Principal axes
 
 

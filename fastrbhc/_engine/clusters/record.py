@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._engine.jit import kernel
-from fastrbhc._engine.math.double_double import weighted_mean
+from fastrbhc._engine.math.double_double import two_sum, weighted_mean
 from fastrbhc._engine.neighbors.ordering import rank_of_union
 from fastrbhc._engine.records import record, replaced
 from fastrbhc._engine.simd import LANES
@@ -169,6 +169,13 @@ def difference(clusters, i, j, k):
     """Mean of slot j less that of slot i in column k, to the last digit."""
     leading = clusters.means[k, j] - clusters.means[k, i]
     return leading + (clusters.residuals[k, j] - clusters.residuals[k, i])
+
+
+@kernel
+def precise_difference(clusters, i, j, k):
+    """The same in double-double."""
+    high, low = two_sum(clusters.means[k, j], -clusters.means[k, i])
+    return two_sum(high, low + (clusters.residuals[k, j] - clusters.residuals[k, i]))
 
 
 @kernel

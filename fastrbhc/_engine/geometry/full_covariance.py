@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._engine.clusters.record import Clusters, difference
+from fastrbhc._engine.clusters.record import Clusters, difference, precise_difference
 from fastrbhc._engine.geometry import covariance_cache as cache
 from fastrbhc._engine.geometry.contract import (
     FEW_COLUMNS,
@@ -38,12 +38,13 @@ from fastrbhc._engine.math.cholesky import (
     PANEL,
     RECIPROCAL_ROOT,
     SOLUTION,
-    add_product,
+    add_precise_product,
     add_scatter,
     factor_rows,
     factor_rows_precisely,
     factor_shape,
 )
+from fastrbhc._engine.math.double_double import add, product, quotient, two_sum
 from fastrbhc._engine.math.fast_log import LOG_OFF, quick_log
 from fastrbhc._engine.math.jensen import jensen_gap
 from fastrbhc._engine.simd import LANES as SIMD_LANES
@@ -103,25 +104,25 @@ class FullCovariance(NamedTuple):
         )
 
     def add_row(geometry, clusters, i, weight, values, residuals, scratch):
-        steps, entry = scratch.direction, 0
+        entry = 0
         for k in range(values.size):
-            leading = values[k] - clusters.means[k, i]
-            steps[k] = leading + (residuals[k] - clusters.residuals[k, i])
+            high0, low0 = _step(clusters, i, values, residuals, k)
             for m in range(k + 1):
-                add_product(clusters.scatter, i, entry, weight, steps[k], steps[m])
+                high1, low1 = _step(clusters, i, values, residuals, m)
+                add_precise_product(clusters.scatter, i, entry, weight, high0, low0, high1, low1)
                 entry += 1
 
     def dissimilarity(geometry, clusters, i, j, cutoff, scratch):
         d = n_features(geometry, clusters)
         w0, w1 = clusters.weights[i], clusters.weights[j]
         weight = w0 + w1
-        product = (w0 / weight) * (w1 / weight)
+        shares = (w0 / weight) * (w1 / weight)
         if clusters.cached[i, d + cache.NO_EXTENT] + clusters.cached[j, d + cache.NO_EXTENT] == 2.0:
             distance = 0.0  # two points: A = εI
             for k in range(d):
                 step = difference(clusters, i, j, k)
                 distance += step * step
-            return 0.5 * weight * math.log1p(product * distance / geometry.ridge)
+            return 0.5 * weight * math.log1p(shares * distance / geometry.ridge)
         value = _by_cholesky(geometry, clusters, i, j, cutoff, scratch.matrix, False)
         if np.isnan(value):
             value = _by_cholesky(geometry, clusters, i, j, cutoff, scratch.matrix, True)
@@ -213,9 +214,10 @@ class FullCovariance(NamedTuple):
         add_scatter(clusters.scatter, i, j)
         entry = 0
         for k in range(n_features(geometry, clusters)):
-            step = difference(clusters, i, j, k)
+            high0, low0 = precise_difference(clusters, i, j, k)
             for m in range(k + 1):
-                add_product(clusters.scatter, i, entry, factor, step, difference(clusters, i, j, m))
+                high1, low1 = precise_difference(clusters, i, j, m)
+                add_precise_product(clusters.scatter, i, entry, factor, high0, low0, high1, low1)
                 entry += 1
         merge_mirrored_means(clusters, i, j)
         refresh(geometry, clusters, i, scratch)
@@ -224,6 +226,13 @@ class FullCovariance(NamedTuple):
         if not _refresh_shape(geometry, clusters, i, scratch.matrix, False):
             _refresh_shape(geometry, clusters, i, scratch.matrix, True)
         update_scan_features(clusters, i, n_features(geometry, clusters))
+
+
+@kernel
+def _step(clusters, i, values, residuals, k):
+    """A row's value in column k less the mean of slot i, in double-double."""
+    high, low = two_sum(values[k], -clusters.means[k, i])
+    return two_sum(high, low + (residuals[k] - clusters.residuals[k, i]))
 
 
 @kernel
@@ -318,12 +327,14 @@ def _by_cholesky(geometry, clusters, i, j, cutoff, work, precise):
             return np.nan
         growth = 0.0  # the product of (pivot / ridge), less 1
         for k in range(first, last):
-            solution = difference(clusters, i, j, k)
-            for m in range(k):
-                solution -= work[k, m] * work[m, d + SOLUTION]
-            solution *= work[k, d + RECIPROCAL_ROOT]
-            work[k, d + SOLUTION] = solution
-            mahalanobis += solution * solution
+            if precise:
+                _solve_row_precisely(clusters, i, j, k, d, work)
+            else:
+                solution = difference(clusters, i, j, k)
+                for m in range(k):
+                    solution -= work[k, m] * work[m, d + SOLUTION]
+                work[k, d + SOLUTION] = solution * work[k, d + RECIPROCAL_ROOT]
+            mahalanobis += work[k, d + SOLUTION] * work[k, d + SOLUTION]
             if growth > _LARGE:
                 log_det += math.log1p(growth)
                 growth = 0.0
@@ -344,6 +355,18 @@ def _by_cholesky(geometry, clusters, i, j, cutoff, work, precise):
         gap = jensen_gap(clusters.scatter, i, j, w0, w1, d, ridge, work)
         return 0.5 * (gap + weight * math.log1p(share * mahalanobis))
     return value
+
+
+@kernel
+def _solve_row_precisely(clusters, i, j, k, d, work):
+    """Row k of L⁻¹δ in double-double: across a flat cluster, large terms cancel here too."""
+    column = d + SOLUTION
+    high, low = precise_difference(clusters, i, j, k)
+    for m in range(k):
+        term, error = product(work[k, m], work[d + k, m], work[m, column], work[d + m, column])
+        high, low = add(high, low, -term, -error)
+    high, low = quotient(high, low, work[k, k], work[d + k, k])
+    work[k, column], work[d + k, column] = high, low
 
 
 @kernel

@@ -5,9 +5,9 @@ clusters.scatter has the rows of the lower triangle: the leading digits, then th
 
 A cluster of few rows is flat in some directions, where all large terms cancel and only the ridge
 remains. In floats the result loses one digit per factor of ten between the two; the callers check
-that factor, and repeat the work in double-double if it is too large. Only scatter has to be kept in
-double-double for this. The differences of means may be floats: their rounding tilts a flat cluster
-by 2⁻⁵³, which enters squared.
+that factor, and repeat the work in double-double if it is too large. So scatter is kept in
+double-double, and so are the differences of means that it is made of: their rounding would tilt a
+flat cluster by 2⁻⁵³ of its length, which may be large against the ridge.
 
 A factor of d columns is stored in an array of the shape `factor_shape(d)`. The columns after the
 first d have names, as offsets from d.
@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 
 from fastrbhc._engine.jit import kernel
-from fastrbhc._engine.math.double_double import add, multiply, two_product, two_sum
+from fastrbhc._engine.math.double_double import add, multiply, product, two_product, two_sum
 
 # Columns of a factor after the first d, as offsets from d.
 SOLUTION = 0  # room for the solution of a system
@@ -47,8 +47,19 @@ def factor_shape(n_features: int) -> tuple[int, int]:
 def add_product(scatter, i, entry, weight, step0, step1):
     """Add weight·step0·step1 to one entry of the scatter of slot i."""
     half = scatter.shape[1] // 2
-    product, error = two_product(step0, step1)
-    term, rest = multiply(weight, product, error)
+    leading, error = two_product(step0, step1)
+    term, rest = multiply(weight, leading, error)
+    scatter[i, entry], scatter[i, half + entry] = add(
+        scatter[i, entry], scatter[i, half + entry], term, rest
+    )
+
+
+@kernel
+def add_precise_product(scatter, i, entry, weight, high0, low0, high1, low1):
+    """The same for steps in double-double."""
+    half = scatter.shape[1] // 2
+    leading, error = product(high0, low0, high1, low1)
+    term, rest = multiply(weight, leading, error)
     scatter[i, entry], scatter[i, half + entry] = add(
         scatter[i, entry], scatter[i, half + entry], term, rest
     )
@@ -152,13 +163,13 @@ def _factor_row(scatter, i, j, low, k, ridge, factor):
         for column in range(m):
             high0, low0 = factor[k, column], factor[low + k, column]
             high1, low1 = factor[m, column], factor[low + m, column]
-            product, error = two_product(high0, high1)
-            total, rest = add(total, rest, -product, -(error + (high0 * low1 + low0 * high1)))
+            part, error = two_product(high0, high1)
+            total, rest = add(total, rest, -part, -(error + (high0 * low1 + low0 * high1)))
         if m < k:
             # One step of Newton's iteration, on the quotient and below on the root.
             quotient = total / factor[m, m]
-            product, error = two_product(quotient, factor[m, m])
-            remainder = ((total - product) - error) + (rest - quotient * factor[low + m, m])
+            part, error = two_product(quotient, factor[m, m])
+            remainder = ((total - part) - error) + (rest - quotient * factor[low + m, m])
             factor[k, m], factor[low + k, m] = two_sum(quotient, remainder / factor[m, m])
     if total < 0.0:
         total, rest = 0.0, 0.0
