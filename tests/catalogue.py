@@ -26,7 +26,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.special import gammaln
 
 import fastrbhc
 from fastrbhc import bhc, families
@@ -518,17 +517,26 @@ def _digest(values: Any) -> str:
 
 
 def circumstances() -> dict[str, str]:
-    """Everything outside this package that the last bit may depend on.
+    """Everything outside this package that the last bit of any case may depend on.
 
-    Logarithms come from the system's library, and sums of products from BLAS. Both have different
-    code for different processors; a few of their values identify it.
+    Logarithms come from the system's library, which has different code for different processors; a
+    few of its values identify it.
     """
     x = np.random.default_rng(0).gamma(0.5, 20.0, size=(64, 12))
-    by_system = [[math.log(v), math.log1p(v), math.exp(-v), math.lgamma(v)] for v in x.flat]
-    by_numpy = [np.log(x), np.log1p(x), np.exp(-x), gammaln(x), x.T @ x, np.linalg.eigh(x.T @ x)[1]]
-    values = np.concatenate([np.ravel(v) for v in (by_system, *by_numpy)])
+    logarithms = [[math.log(v), math.log1p(v), math.exp(-v), math.lgamma(v)] for v in x.flat]
     versions = {library: version(library) for library in LIBRARIES}
-    return {"machine": platform.machine(), "arithmetic": _digest(values), **versions}
+    return {"machine": platform.machine(), "logarithms": _digest(np.array(logarithms)), **versions}
+
+
+def linear_algebra() -> str:
+    """Identifies the code of BLAS and LAPACK, which also differs from processor to processor."""
+    x = np.random.default_rng(0).gamma(0.5, 20.0, size=(64, 12))
+    return _digest(np.concatenate([np.ravel(x.T @ x), np.ravel(np.linalg.eigh(x.T @ x)[1])]))
+
+
+def uses_linear_algebra(name: str) -> bool:
+    """Whether a case depends on BLAS: covariances of all rows, and k-means."""
+    return name.startswith(("bhc-gaussian", "thresholds"))
 
 
 def main() -> None:
@@ -536,8 +544,9 @@ def main() -> None:
     digests = {case.name: digests_of(case.compute()) for case in catalogue()}
     lines = [f"{json.dumps(name)}: {json.dumps(found)}" for name, found in digests.items()]
     body = ",\n".join(lines)
-    made = json.dumps(circumstances())
-    DIGESTS.write_text(f'{{\n"circumstances": {made},\n"cases": {{\n{body}\n}}\n}}\n')
+    made, blas = json.dumps(circumstances()), json.dumps(linear_algebra())
+    head = f'"circumstances": {made},\n"linear_algebra": {blas},\n'
+    DIGESTS.write_text(f'{{\n{head}"cases": {{\n{body}\n}}\n}}\n')
 
 
 if __name__ == "__main__":
