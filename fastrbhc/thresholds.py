@@ -25,8 +25,6 @@ from fastrbhc.tree.dendrogram import Dendrogram
 
 # k-means centres are found on at most this many rows; all rows are then assigned to them.
 SUBSAMPLE = 100_000
-# Squares of smaller differences lose digits.
-_SMALL = 1e-100
 
 
 def kmeans_threshold(
@@ -117,9 +115,6 @@ def _kmeans(points: Observations, k: int, random_state: Any) -> tuple[NDArray[np
         return np.zeros(n, np.int64), 1
     random = check_random_state(random_state)
     centred = points.means - points.means.mean(axis=0)
-    largest = np.abs(centred).max()
-    if 0.0 < largest < _SMALL:  # times a power of two, which is exact, so that squares are not 0
-        centred = np.ldexp(centred, -np.frexp(largest)[1])
     weights = np.ones(n) if points.weights is None else points.weights
     chosen = np.arange(n)
     if n > SUBSAMPLE:

@@ -284,16 +284,6 @@ def test_properties(name, separable, reducible, quadratic, covariance, domain):
 
 
 @pytest.mark.fast
-@pytest.mark.parametrize("neighbors", ["brute", "kd_tree"])
-def test_exponential_rows_whose_squares_underflow(neighbors):
-    """No warning, which would be an error here, and the heights of larger rows."""
-    X = np.random.default_rng(0).gamma(2.0, 1.0, (300, 2))
-    options = {"algorithm": "greedy", "neighbors": neighbors}
-    reference = fastrbhc.linkage(X, "exponential", **options).heights
-    computed = fastrbhc.linkage(X * 2.0**-660, "exponential", **options).heights
-    np.testing.assert_allclose(computed, reference, rtol=1e-12)
-
-
 def test_smoothing_opens_the_domain_of_the_exponential():
     assert str(families.Exponential(smoothing=0.1).domain) == "[0, inf)"
     assert families.Exponential(smoothing=0.1).domain.takes_sparse

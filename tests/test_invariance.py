@@ -308,7 +308,7 @@ def renumbered(labels):
 def test_rows_without_weight_join_their_nearest(family):
     X = continuous_rows(family, 16, 2, seed=17)
     weights = np.r_[np.ones(10), np.zeros(6)]
-    labels = linkage(X, family, sample_weight=weights).cut(5e-324)
+    labels = linkage(X, family, sample_weight=weights).cut(threshold=5e-324)
     for light in range(10, 16):
         reference = min(range(10), key=lambda i: dissimilarity(X[[light]], X[[i]], family))
         assert labels[light] == labels[reference]
