@@ -95,7 +95,7 @@ test-lowest:
 	$(PYTHON) -m venv $(VENV)-lowest
 	$(VENV)-lowest/bin/python -m pip install --quiet --upgrade pip uv
 	$(VENV)-lowest/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python \
-		--resolution lowest-direct --editable ".[dev]" "pyparsing<3.2"
+		--resolution lowest-direct --editable ".[dev]" "pyparsing>=3.1,<3.2"
 	$(VENV)-lowest/bin/python -m pytest -q $(TWO_WORKERS) tests
 
 # Redraws the pictures that tests compare with. Look at them before you commit them.
