@@ -78,12 +78,12 @@ test-stress: $(VENV)/installed
 	$(PYTEST) -q tests/stress/stress_*.py
 
 # Random cases, each certified and compared with a reference: MINUTES=10, CASES=20000, SEED=7 for the
-# same ones again, SKIP="tiny" to leave out a region. Prints a command and short code for a failure.
+# same ones again. Prints a command and short code for a failure.
 MINUTES ?= $(if $(CASES),,5)
 WORKERS ?= 2
 fuzz: $(VENV)/installed
 	PYTHONPATH=tests $(BIN)/python -m fuzz.run --workers $(WORKERS) $(if $(MINUTES),--minutes $(MINUTES)) \
-		$(if $(CASES),--cases $(CASES)) $(if $(SEED),--seed $(SEED)) $(if $(SKIP),--skip $(SKIP))
+		$(if $(CASES),--cases $(CASES)) $(if $(SEED),--seed $(SEED))
 
 # After `fastrbhc compile --all`, first calls of all families and models compile nothing.
 test-compile-all: $(VENV)/installed

@@ -158,6 +158,35 @@ def test_rows_almost_on_a_line(n_features):
     assert_heights_are_exact(X, families.Gaussian(0.38))
 
 
+# Uneven weights
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_bounds_of_boxes_hold_for_uneven_weights(seed):
+    """A light cluster of some extent beside heavy points: their shapes differ, and must not count
+    for more than they do."""
+    rng = np.random.default_rng(seed)
+    X = np.concatenate([1e5 * rng.normal(size=(8, 1)), 1e5 * rng.normal(size=(60, 1))])
+    weights = 10.0 ** np.concatenate([rng.uniform(-3, 0, 8), rng.uniform(15, 45, 60)])
+    options = {"algorithm": "nn_chain", "sample_weight": weights}
+    reference = linkage(X, "gaussian", neighbors="brute", **options)
+    computed = linkage(X, "gaussian", neighbors="kd_tree", **options)
+    np.testing.assert_array_equal(computed.merges, reference.merges)
+    np.testing.assert_array_equal(computed.heights, reference.heights)
+
+
+@pytest.mark.parametrize(
+    ("X", "smoothing", "weights"),
+    [
+        ([[0.0], [-5e-116]], 0.01, [1e43, 5e-43]),
+        ([[6.77895584061587], [6.778955840615584]], 4.67e219, [2e48, 3e-28]),
+        ([[0.0], [1e116]], 0.01, [2e42, 2e34]),
+    ],
+)
+def test_weights_at_both_ends_of_their_range(X, smoothing, weights):
+    assert_heights_are_exact(np.array(X), families.Gaussian(smoothing), np.array(weights))
+
+
 # Principal axes
 
 

@@ -205,6 +205,8 @@ def _pair(state, a, b, scratch):
         value, off = _directions(state, a, b)
     else:
         value, off = _bregman(state, a, b)
+        # A square of a tiny step loses digits before it is multiplied by the weight.
+        off += 1e-320 * state.means.shape[1] * (w0 + w1)
     return value, off + _VALUE_OFF * value + SMALLEST
 
 

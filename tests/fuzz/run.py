@@ -23,7 +23,6 @@ from pathlib import Path
 from fastrbhc._engine.compilations import listening
 from fuzz.cases import draw
 from fuzz.checks import check
-from fuzz.regions import REGIONS
 from fuzz.shrink import code_of, shrink
 
 # Seconds that a case may take, without compiling, and that one compilation may take.
@@ -92,7 +91,7 @@ def note(tally, case, report):
 # Workers.
 
 
-def work(seeds, skip, place, pipe, log):
+def work(seeds, place, pipe, log):
     """Check cases and report.
 
     ``place`` is shared: the seed it is at, since when, compilations under way, cases not yet
@@ -120,19 +119,15 @@ def work(seeds, skip, place, pipe, log):
             for seed in seeds:
                 place[0], place[1] = seed, time.monotonic()
                 case = draw(seed)
-                skipped = [name for name in skip if REGIONS[name](case)]
-                if skipped:
-                    tally.counts["left out", skipped[0]] += 1
-                else:
-                    report = check(case)
-                    note(tally, case, report)
-                    place[3] = tally.cases
-                    for problem in report.problems:
-                        failure = failure_of(case, report, problem)
-                        shrunk[failure.signature] += 1
-                        if shrunk[failure.signature] <= _SHRUNK_EACH:
-                            failure.code = shrunk_code(case, problem.kind, place)
-                        pipe.send(failure)
+                report = check(case)
+                note(tally, case, report)
+                place[3] = tally.cases
+                for problem in report.problems:
+                    failure = failure_of(case, report, problem)
+                    shrunk[failure.signature] += 1
+                    if shrunk[failure.signature] <= _SHRUNK_EACH:
+                        failure.code = shrunk_code(case, problem.kind, place)
+                    pipe.send(failure)
                 if time.monotonic() - sent > 2.0:
                     pipe.send(tally)
                     place[3] = 0.0
@@ -170,13 +165,13 @@ def shrunk_code(case, kind, place):
 class Worker:
     """A process, and what is known of it."""
 
-    def __init__(self, context, number, seeds, skip, directory):
-        self.number, self.seeds, self.skip, self.directory = number, seeds, skip, directory
+    def __init__(self, context, number, seeds, directory):
+        self.number, self.seeds, self.directory = number, seeds, directory
         self.place = context.Array("d", [-1.0, time.monotonic(), 0.0, 0.0], lock=False)
         self.log = directory / f"worker-{number}-{time.monotonic_ns()}"
         self.pipe, other = context.Pipe(duplex=False)
         self.process = context.Process(
-            target=work, args=(seeds, skip, self.place, other, self.log), daemon=True
+            target=work, args=(seeds, self.place, other, self.log), daemon=True
         )
         self.process.start()
         other.close()
@@ -207,7 +202,7 @@ class Worker:
         return self.seeds[self.seeds.index(at) + 1 :] if at in self.seeds else self.seeds[:0]
 
 
-def run(first, n_cases, n_workers, minutes, skip, out=sys.stdout):
+def run(first, n_cases, n_workers, minutes, out=sys.stdout):
     """Run cases on some workers; returns counts and failures."""
     context = multiprocessing.get_context("fork")
     end = time.monotonic() + 60.0 * minutes if minutes else None
@@ -225,7 +220,7 @@ def run(first, n_cases, n_workers, minutes, skip, out=sys.stdout):
     with tempfile.TemporaryDirectory() as directory:
         n_workers = min(n_workers, len(seeds))
         workers = [
-            Worker(context, k, seeds[k::n_workers], skip, Path(directory)) for k in range(n_workers)
+            Worker(context, k, seeds[k::n_workers], Path(directory)) for k in range(n_workers)
         ]
         try:
             while workers and not (end and time.monotonic() > end):
@@ -248,7 +243,7 @@ def run(first, n_cases, n_workers, minutes, skip, out=sys.stdout):
                         failed(_lost(worker, hangs, total))
                         workers.remove(worker)
                         if len(rest := worker.rest()):
-                            again = Worker(context, worker.number, rest, skip, Path(directory))
+                            again = Worker(context, worker.number, rest, Path(directory))
                             workers.append(again)
                 if time.monotonic() - shown > 60.0:
                     shown = time.monotonic()
@@ -365,19 +360,12 @@ def main(arguments=None):
     parser.add_argument("--cases", type=int, help="stop after so many")
     parser.add_argument("--seed", type=int, help="of the first case; by default from the clock")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument(
-        "--skip", default="", help=f"regions to leave out: {', '.join(REGIONS)}; by commas"
-    )
     options = parser.parse_args(arguments)
     if options.minutes is None and options.cases is None:
         parser.error("say --minutes or --cases")
-    skip = [name for name in options.skip.split(",") if name]
-    for name in skip:
-        if name not in REGIONS:
-            parser.error(f"unknown region {name!r}: they are {', '.join(REGIONS)}")
     first = int(time.time()) * 1000 if options.seed is None else options.seed
     print(f"seed {first}", flush=True)
-    found = run(first, options.cases, options.workers, options.minutes, skip)
+    found = run(first, options.cases, options.workers, options.minutes)
     for failure in shrink_lost(found[1]):
         show(failure, sys.stdout)
     summary(*found)

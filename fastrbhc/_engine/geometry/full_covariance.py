@@ -56,6 +56,9 @@ _LOG_DET_ROUNDING = 5e-16
 # Relative error of d above which the log determinants are not subtracted from each other.
 _TOLERANCE = 5e-11
 
+# Below this, log(1 + x) is x, and x may have lost digits.
+_UNDERFLOW = 1e-280
+
 # A product of pivots is not multiplied further above this, lest it overflow.
 _LARGE = 1e100
 
@@ -122,7 +125,7 @@ class FullCovariance(NamedTuple):
             for k in range(d):
                 step = difference(clusters, i, j, k)
                 distance += step * step
-            return 0.5 * weight * math.log1p(shares * distance / geometry.ridge)
+            return 0.5 * _scaled_log1p(weight, shares, distance / geometry.ridge)
         value = _by_cholesky(geometry, clusters, i, j, cutoff, scratch.matrix, False)
         if np.isnan(value):
             value = _by_cholesky(geometry, clusters, i, j, cutoff, scratch.matrix, True)
@@ -229,6 +232,13 @@ class FullCovariance(NamedTuple):
 
 
 @kernel
+def _scaled_log1p(weight, share, ratio):
+    """weight·log(1 + share·ratio), also where the product underflows before it is multiplied."""
+    product = share * ratio
+    return weight * math.log1p(product) if product > _UNDERFLOW else weight * share * ratio
+
+
+@kernel
 def _step(clusters, i, values, residuals, k):
     """A row's value in column k less the mean of slot i, in double-double."""
     high, low = two_sum(values[k], -clusters.means[k, i])
@@ -286,7 +296,9 @@ def _bound(d, cutoff, distance, w0, eigenvalue0, volume0, w1, eigenvalue1, volum
     quick = weight * ratio / (2.0 + ratio) * ROUNDING
     if quick > cutoff:
         return quick
-    gap = min(volume1 - volume0, 600.0)  # before the exponential overflows
+    # The larger volume less the smaller one, so that no argument of a logarithm is near 0; and no
+    # more than the exponential can take.
+    gap = min(abs(volume1 - volume0), 600.0)
     # The part of the shapes is at most gap²/8, as its second derivative is at most a quarter: it
     # is worth its logarithms only where both parts together could pass the cutoff.
     most_by_cholesky = d * 0.125 * gap * gap
@@ -294,7 +306,8 @@ def _bound(d, cutoff, distance, w0, eigenvalue0, volume0, w1, eigenvalue1, volum
         return quick
     parts = max(2.0 * ratio / (2.0 + ratio), quick_log(1.0 + ratio) - LOG_OFF)
     if gap != 0.0 and 0.5 * weight * parts * ROUNDING <= cutoff:
-        jensen = math.log1p(share1 * math.expm1(gap)) - share1 * gap
+        share = share1 if volume1 > volume0 else share0  # of the larger one
+        jensen = math.log1p(share * math.expm1(gap)) - share * gap
         doubt = 1e-12 * (abs(volume0) + abs(volume1)) + 4e-12 * d
         if jensen > doubt:
             parts += d * (jensen - doubt)
@@ -344,7 +357,7 @@ def _by_cholesky(geometry, clusters, i, j, cutoff, work, precise):
         log_det += math.log1p(growth)
         own = w0 * clusters.cached[i, last - 1] + w1 * clusters.cached[j, last - 1]
         gap = max(weight * log_det - own, 0.0)
-        value = 0.5 * (gap + weight * math.log1p(share * mahalanobis))
+        value = 0.5 * (gap + _scaled_log1p(weight, share, mahalanobis))
         doubt = 1e-12 * log_det + 4e-12 * last * d
         if last < d and value * ROUNDING - doubt * weight > cutoff:
             return value
@@ -353,7 +366,7 @@ def _by_cholesky(geometry, clusters, i, j, cutoff, work, precise):
     error += w0 * clusters.cached[i, errors] + w1 * clusters.cached[j, errors]
     if error > _TOLERANCE * value and value - error <= cutoff:
         gap = jensen_gap(clusters.scatter, i, j, w0, w1, d, ridge, work)
-        return 0.5 * (gap + weight * math.log1p(share * mahalanobis))
+        return 0.5 * (gap + _scaled_log1p(weight, share, mahalanobis))
     return value
 
 

@@ -75,7 +75,8 @@ def distance_bounds(clusters, i, start, stop, scratch):
         distance = distances[s] * factor - slack
         distance = distance if distance > 0.0 else 0.0
         weight = w0 + w1
-        ratio = w0 * w1 * distance / (weight * (eigenvalue0 + w1 * eigenvalues[s]))
+        # In this order: a product of two weights and a distance may overflow.
+        ratio = w1 * (w0 * distance / (weight * (eigenvalue0 + w1 * eigenvalues[s])))
         near, far = 2.0 * ratio / (2.0 + ratio), quick_log(1.0 + ratio) - LOG_OFF
         bounds[s] = (0.5 * ROUNDING) * weight * (near if near > far else far)
 
@@ -98,7 +99,7 @@ def leaf_bounds(clusters, i, start, n_features, cutoff, scratch):
     weight = w0 + w1
     entry = n_features + LARGEST_EIGENVALUE
     eigenvalues = w0 * clusters.cached[i, entry] + w1 * load(clusters.cached.T, (entry, start))
-    ratio = w0 * w1 * distance / (weight * eigenvalues)
+    ratio = w1 * (w0 * distance / (weight * eigenvalues))
     quick = ROUNDING * weight * ratio / (2.0 + ratio)
     store(bounds, quick)
     near = at_most(quick, cutoff)
