@@ -191,6 +191,8 @@ def _check_linkage(case, report):
     if isinstance(case.threshold, tuple):
         whole = call(case, report, threshold=None, form="plain", audit=False)
         level = None if isinstance(whole, Refusal) else level_at(whole, case.threshold)
+        if level is not None and level < SMALLEST * (1.0 + whole.weights.max(initial=0.0)):
+            level = None  # where digits are lost
         case = replace(case, threshold=level)
     report.threshold = case.threshold
     result = call(case, report)

@@ -35,7 +35,7 @@ TOLERANCE = 1e-9
 # Double-double has 106 bits; several operations follow one another, in the package as well.
 _MEAN_OFF = 2.0**-96
 _VALUE_OFF = 1e-13
-SMALLEST = 1e-320  # of the few digits that numbers have at the lower end of the range
+SMALLEST = 1e-300  # a d over the weight of the union below which digits are lost
 _LIFT = 500  # exponent of the unit of most statistics: far from both ends of the range
 
 # 1/3, 1/5, … for the logarithm, as double-double.
@@ -205,9 +205,8 @@ def _pair(state, a, b, scratch):
         value, off = _directions(state, a, b)
     else:
         value, off = _bregman(state, a, b)
-        # A square of a tiny step loses digits before it is multiplied by the weight.
-        off += 1e-320 * state.means.shape[1] * (w0 + w1)
-    return value, off + _VALUE_OFF * value + SMALLEST
+    # A square of a tiny step loses digits before it is multiplied by the weight.
+    return value, off + _VALUE_OFF * value + SMALLEST * (1.0 + w0 + w1)
 
 
 @njit(cache=True)
