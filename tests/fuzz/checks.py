@@ -191,8 +191,8 @@ def _check_linkage(case, report):
     if isinstance(case.threshold, tuple):
         whole = call(case, report, threshold=None, form="plain", audit=False)
         level = None if isinstance(whole, Refusal) else level_at(whole, case.threshold)
-        if level is not None and level < SMALLEST * (1.0 + whole.weights.max(initial=0.0)):
-            level = None  # where digits are lost
+        if squares_underflow(case.X):
+            level = None  # bounds have too few digits for a verdict at the level itself
         case = replace(case, threshold=level)
     report.threshold = case.threshold
     result = call(case, report)
@@ -487,9 +487,16 @@ def _tied(tree):
     return bool((heights[1:] <= heights[:-1] * (1.0 + TOLERANCE)).any())
 
 
+def squares_underflow(X):
+    """Whether two values of a column differ, and the square of their difference has few digits."""
+    with np.errstate(all="ignore"):
+        steps = np.diff(np.sort(np.asarray(X, float), axis=0), axis=0)
+    return bool(((steps > 0.0) & (steps < 1e-150)).any())
+
+
 def _forest(case, result, report):
     """A greedy tree that is cut at λ is the forest built with λ."""
-    if isinstance(result, Refusal) or case.algorithm == "nn_chain":
+    if isinstance(result, Refusal) or case.algorithm == "nn_chain" or squares_underflow(case.X):
         return None
     whole = call(case, report, threshold=None, form="plain", audit=False)
     if isinstance(whole, Refusal):
