@@ -28,7 +28,7 @@ from numba import config as _numba_config
 from numpy.typing import NDArray
 
 from fastrbhc._dissimilarity import dissimilarity
-from fastrbhc._engine import jit
+from fastrbhc._engine import kernel_cache
 from fastrbhc._engine.geometry.contract import FEW_COLUMNS
 from fastrbhc._engine.planning.plan import WORTH_COMPILING
 from fastrbhc._linkage import linkage
@@ -379,11 +379,11 @@ def work() -> None:
     def end(kernel: str, compiled: bool) -> None:
         say(_COMPILED if compiled else _FOUND, ascii(kernel))
 
-    with jit.taking_turns(jit.Turns(begin, end)):
+    with kernel_cache.taking_turns(kernel_cache.Turns(begin, end)):
         while line := sys.stdin.readline():
             _use(Job(*json.loads(line)))
-            if jit._WARNED:
-                raise OSError(jit._WARNED[0])
+            if kernel_cache._WARNED:
+                raise OSError(kernel_cache._WARNED[0])
             say(_DONE)
 
 

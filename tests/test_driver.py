@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -10,6 +16,7 @@ import pytest
 from strategies import FAMILIES, continuous_rows, tied_rows
 from trees import same_tree
 
+import fastrbhc
 from fastrbhc import linkage
 from fastrbhc._engine.agglomeration import driver
 
@@ -94,3 +101,41 @@ def test_interrupt_ends_the_call_and_leaves_no_trace(monkeypatch, algorithm, sta
     assert closed == [stage]
     assert numba.get_num_threads() == threads
     assert same_tree(linkage(X, "poisson", algorithm=algorithm), reference)
+
+
+@pytest.mark.parametrize("algorithm", ["greedy", "nn_chain"])
+def test_interrupt_stops_long_work_and_leaves_python_healthy(tmp_path, algorithm):
+    # Left alone, this would run for hours.
+    code = f"""
+        import signal
+        import warnings
+        import numpy as np
+        import fastrbhc
+        # A process started in the background may have inherited that it ignores the signal.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        warnings.simplefilter("ignore")
+        X = np.random.default_rng(0).normal(size=(150_000, 30))
+        small = fastrbhc.linkage(X[:100], "ward", algorithm="{algorithm}")
+        print("started", flush=True)
+        try:
+            fastrbhc.linkage(X, "ward", algorithm="{algorithm}")
+        except KeyboardInterrupt:
+            again = fastrbhc.linkage(X[:100], "ward", algorithm="{algorithm}")
+            print("same" if (again.heights == small.heights).all() else "different")
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={**os.environ, "PYTHONPATH": str(Path(fastrbhc.__file__).parents[1])},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout.readline() == "started\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=2)  # in the middle of the work
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert output == "same\n"
+    assert process.returncode == 0
