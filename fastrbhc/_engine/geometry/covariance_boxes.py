@@ -1,11 +1,14 @@
-"""Lower bounds of d from a cluster to boxes of clusters, for full covariances."""
+"""Lower bounds of d from a cluster to boxes of clusters, for full covariances.
+
+Both terms of d, see `full_covariance`, have a bound of their own: `_bound` derives them.
+"""
 
 from __future__ import annotations
 
 import math
 
-from fastrbhc._engine.geometry import covariance_cache as cache
 from fastrbhc._engine.geometry.contract import ROUNDING, n_features
+from fastrbhc._engine.geometry.covariance_cache import LARGEST_EIGENVALUE, VOLUME
 from fastrbhc._engine.geometry.ward import box_distances
 from fastrbhc._engine.jit import inlined_kernel, kernel
 from fastrbhc._engine.math.fast_log import LOG_OFF, quick_log
@@ -23,14 +26,14 @@ def bounds_of_boxes(geometry, clusters, i, boxes, group, cutoff, scratch):
     k, w0 = 2 * d, clusters.weights[i]
     w1, eigenvalue1 = load(boxes, (group, k, 0)), load(boxes, (group, k + 2, 0))
     weight = w0 + w1
-    largest = (w0 * clusters.cached[i, d + cache.LARGEST_EIGENVALUE] + w1 * eigenvalue1) / weight
+    largest = (w0 * clusters.cached[i, d + LARGEST_EIGENVALUE] + w1 * eigenvalue1) / weight
     ratio = (w0 / weight) * (w1 / weight) * distance / largest
     bounds = weight * ratio / (2.0 + ratio) * ROUNDING
     store(scratch.bounds, bounds)
     near = at_most(bounds, cutoff)
     if near == 0:
         return near
-    volume0 = clusters.cached[i, d + cache.VOLUME]
+    volume0 = clusters.cached[i, d + VOLUME]
     low, high = load(boxes, (group, k + 3, 0)), load(boxes, (group, k + 4, 0))
     gap = larger(larger(low - volume0, volume0 - high), 0.0)
     most = 0.5 * weight * (ratio + (0.125 * d) * gap * gap)
@@ -54,14 +57,14 @@ def _box_bound(clusters, i, boxes, group, lane, d, cutoff):
         low, high = boxes[group, 2 * k, lane], boxes[group, 2 * k + 1, lane]
         gap = max(max(low - mean, mean - high), 0.0)
         distance += gap * gap
-    volume0, k = clusters.cached[i, d + cache.VOLUME], 2 * d
+    volume0, k = clusters.cached[i, d + VOLUME], 2 * d
     volume1 = min(max(volume0, boxes[group, k + 3, lane]), boxes[group, k + 4, lane])
     return _bound(
         d,
         cutoff,
         distance,
         clusters.weights[i],
-        clusters.cached[i, d + cache.LARGEST_EIGENVALUE],
+        clusters.cached[i, d + LARGEST_EIGENVALUE],
         volume0,
         boxes[group, k, lane],
         boxes[group, k + 2, lane],
@@ -89,8 +92,8 @@ def _bound(d, cutoff, distance, w0, eigenvalue0, volume0, w1, eigenvalue1, volum
     gap = min(volume1 - volume0, 600.0)  # before the exponential overflows
     # The part of the shapes is at most gap²/8, as its second derivative is at most a quarter: it
     # is worth its logarithms only where both parts together could pass the cutoff.
-    most_by_cholesky = d * 0.125 * gap * gap
-    if 0.5 * weight * (ratio + most_by_cholesky) <= cutoff:
+    most_by_shapes = d * 0.125 * gap * gap
+    if 0.5 * weight * (ratio + most_by_shapes) <= cutoff:
         return quick
     parts = max(2.0 * ratio / (2.0 + ratio), quick_log(1.0 + ratio) - LOG_OFF)
     if gap != 0.0 and 0.5 * weight * parts * ROUNDING <= cutoff:

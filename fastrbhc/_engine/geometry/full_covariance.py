@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.record import Clusters, difference, precise_difference
-from fastrbhc._engine.geometry import covariance_cache as cache
 from fastrbhc._engine.geometry.contract import (
     FEW_COLUMNS,
     ROUNDING,
@@ -20,6 +19,13 @@ from fastrbhc._engine.geometry.contract import (
     values_of_near,
 )
 from fastrbhc._engine.geometry.covariance_boxes import bounds_of_boxes
+from fastrbhc._engine.geometry.covariance_cache import (
+    LARGEST_EIGENVALUE,
+    LOG_DET_ERROR,
+    N_NAMED,
+    NO_EXTENT,
+    VOLUME,
+)
 from fastrbhc._engine.geometry.covariance_curvature import curvature_by_cholesky
 from fastrbhc._engine.geometry.float32_means import merge_mirrored_means, with_centred_mirror
 from fastrbhc._engine.geometry.leading_block import (
@@ -62,6 +68,10 @@ _LARGE = 1e100
 class FullCovariance(NamedTuple):
     """The geometry of clusters with a mean and a scatter matrix.
 
+    With Σ₀, Σ₁ the smoothed covariances, A = (n₀Σ₀ + n₁Σ₁)/n and δ the difference of the means,
+
+        d = ½[n log det A − n₀ log det Σ₀ − n₁ log det Σ₁] + ½ n log(1 + (n₀n₁/n²) δᵀA⁻¹δ).
+
     Scatter: Σ(x−x̄)(x−x̄)ᵀ by rows of its lower triangle, in double-double; never
     X − xxᵀ, which cancels. `covariance_cache` lists the cached values.
     """
@@ -72,11 +82,11 @@ class FullCovariance(NamedTuple):
     def storage(self, n_features: int) -> Storage:
         return Storage(
             scatter=n_features * (n_features + 1),
-            cached=n_features + cache.N_NAMED,
+            cached=n_features + N_NAMED,
             scan_features=n_scan_features(n_features),
             mirrored=True,
             principal=n_features > FEW_COLUMNS,
-            box_features=(n_features + cache.LARGEST_EIGENVALUE, n_features + cache.VOLUME),
+            box_features=(n_features + LARGEST_EIGENVALUE, n_features + VOLUME),
             points_alike=True,
         )
 
@@ -116,7 +126,7 @@ class FullCovariance(NamedTuple):
         w0, w1 = clusters.weights[i], clusters.weights[j]
         weight = w0 + w1
         shares = (w0 / weight) * (w1 / weight)
-        if clusters.cached[i, d + cache.NO_EXTENT] + clusters.cached[j, d + cache.NO_EXTENT] == 2.0:
+        if clusters.cached[i, d + NO_EXTENT] + clusters.cached[j, d + NO_EXTENT] == 2.0:
             distance = 0.0  # two points: A = εI
             for k in range(d):
                 step = difference(clusters, i, j, k)
@@ -264,7 +274,7 @@ def _by_cholesky(geometry, clusters, i, j, cutoff, work, precise):
         doubt = 1e-12 * log_det + 4e-12 * last * d
         if last < d and value * ROUNDING - doubt * weight > cutoff:
             return value
-    errors = d + cache.LOG_DET_ERROR
+    errors = d + LOG_DET_ERROR
     error = weight * (_LOG_DET_ROUNDING * (log_det + loss))
     error += w0 * clusters.cached[i, errors] + w1 * clusters.cached[j, errors]
     if error > _TOLERANCE * value and value - error <= cutoff:
@@ -311,8 +321,8 @@ def _refresh_shape(geometry, clusters, i, work, precise):
     # term covers what cancels in the deviation.
     deviation = max(squares / d - 1.0 / d**2, 0.0) + 1e-14
     largest = trace * (1.0 / d + math.sqrt((d - 1) * deviation))
-    clusters.cached[i, d + cache.LARGEST_EIGENVALUE] = largest * (1.0 + 1e-9) + geometry.ridge
-    clusters.cached[i, d + cache.NO_EXTENT] = 1.0 if trace == 0.0 else 0.0
-    clusters.cached[i, d + cache.VOLUME] = log_det / d
-    clusters.cached[i, d + cache.LOG_DET_ERROR] = _LOG_DET_ROUNDING * (log_det + loss)
+    clusters.cached[i, d + LARGEST_EIGENVALUE] = largest * (1.0 + 1e-9) + geometry.ridge
+    clusters.cached[i, d + NO_EXTENT] = 1.0 if trace == 0.0 else 0.0
+    clusters.cached[i, d + VOLUME] = log_det / d
+    clusters.cached[i, d + LOG_DET_ERROR] = _LOG_DET_ROUNDING * (log_det + loss)
     return True
