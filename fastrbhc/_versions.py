@@ -12,7 +12,7 @@ import numba
 from llvmlite import binding
 
 from fastrbhc._cores import available_cores
-from fastrbhc._engine.jit import KernelCacheImpl
+from fastrbhc._engine.kernel_cache import KernelCacheImpl
 
 # Numba's own annotations are recent and partial.
 _config: Any = numba.config

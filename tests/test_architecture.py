@@ -10,7 +10,7 @@ ROOT = Path(fastrbhc.__file__).parent.parent
 ENGINE = "fastrbhc._engine."
 # The engine from the ground up: modules and packages import from their own layer and those below.
 LAYERS = [
-    {"compilations", "compiler", "interrupts", "jit", "records"},
+    {"compilations", "compiler", "interrupts", "jit", "kernel_cache", "records"},
     {"math", "simd", "team", "threads", "traversal"},
     {"clusters", "geometry", "neighbors"},
     {"agglomeration"},

@@ -5,26 +5,13 @@ from __future__ import annotations
 import textwrap
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
 
 import numpy as np
 import pytest
-from numba import typeof, types
-from numba.core.errors import NumbaError
-from test_jit import copy_package, printed
+from test_kernel_cache import copy_package, printed
 
-from fastrbhc import families
 from fastrbhc._engine.compiler import Fragment, Program
-from fastrbhc._engine.jit import (
-    PLAIN_PYTHON,
-    _is_of_the_package,
-    contract,
-    contract_with_default,
-    fused_kernel,
-    kernel,
-    open_contract,
-)
-from fastrbhc._engine.records import JOB_TYPE, record
+from fastrbhc._engine.jit import PLAIN_PYTHON, fused_kernel, kernel
 
 compiled_only = pytest.mark.skipif(PLAIN_PYTHON, reason="nothing is compiled")
 
@@ -162,81 +149,6 @@ def test_exact_values_do_not_depend_on_who_asks_first():
     assert bound(a, b, c) == exact(a, b, c) == a * b + c == 0.0
 
 
-class First(NamedTuple):
-    factor: float
-
-    def scaled(thing, x):
-        return thing.factor * x
-
-
-class Second(NamedTuple):
-    shift: int
-
-    def scaled(thing, x):
-        return x + thing.shift
-
-    def named(thing):
-        return 2
-
-
-@contract
-def scaled(thing, x):
-    """Declared."""
-
-
-@contract_with_default
-def named(thing):
-    """Declared."""
-    return 1
-
-
-@kernel
-def scale_all(thing, values):
-    for k in range(values.size):
-        values[k] = scaled(thing, values[k])
-    return named(thing)
-
-
-@pytest.mark.fast
-def test_contracts_run_the_method_of_the_record():
-    for thing, reference, name in [(First(3.0), [3.0, 6.0], 1), (Second(10), [11.0, 12.0], 2)]:
-        values = np.array([1.0, 2.0])
-        assert scale_all(thing, values) == name == named(thing)
-        assert values.tolist() == reference == [scaled(thing, 1.0), scaled(thing, 2.0)]
-
-
-class Polynomial(NamedTuple):
-    degree: int
-
-    def value(thing, x):
-        return np.array([x**k for k in range(thing.degree + 1)]).sum()
-
-
-@open_contract
-def value(thing, x):
-    """Declared."""
-
-
-@kernel
-def sum_of_values(thing, x, y):
-    return value(thing, x) + value(thing, y)
-
-
-@pytest.mark.fast
-def test_what_users_write_may_allocate():
-    assert sum_of_values(Polynomial(2), 2.0, 3.0) == 7.0 + 13.0
-
-
-@compiled_only
-def test_kernels_may_not():
-    @kernel
-    def zeros(n):
-        return np.zeros(n).sum()
-
-    with pytest.raises(NumbaError, match=r"array passed into the function|NRT required"):
-        zeros(3)
-
-
 @compiled_only
 def test_threads_that_call_for_the_first_time_at_once():
     for _ in range(5):
@@ -310,26 +222,3 @@ def test_a_program_from_disk_gives_the_same(tmp_path):
     assert float.fromhex(first[0]) == 0.2 + 0.4 + 0.6
     assert first[1] == "no number"
     assert (first[2], second[2]) == ("0 1", "1 0")
-
-
-class OfAUser(NamedTuple):
-    """A class outside the package."""
-
-    x: float
-
-
-@record
-class AroundIt:
-    """A record with such a class deep inside."""
-
-    entries: tuple[object, ...]
-
-
-@compiled_only
-def test_only_kernels_for_classes_of_the_package_are_kept_on_disk():
-    own, around = typeof(OfAUser(1.0)), typeof(AroundIt((1.0, OfAUser(2.0))))
-    inside = typeof(families.Poisson(1.0))
-    for kind in (own, around, types.UniTuple(own, 2), types.Tuple((types.int64, own))):
-        assert not _is_of_the_package(kind)
-    for kind in (inside, types.int64, typeof(np.zeros(2)), types.UniTuple(inside, 2), JOB_TYPE):
-        assert _is_of_the_package(kind)

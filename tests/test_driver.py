@@ -1,8 +1,15 @@
-"""Long work in portions: the same tree, progress, and Ctrl-C."""
+"""Long work in portions: the same tree, progress, Ctrl-C, and an end whatever d returns."""
 
 from __future__ import annotations
 
 import importlib
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -10,8 +17,10 @@ import pytest
 from strategies import FAMILIES, continuous_rows, tied_rows
 from trees import same_tree
 
-from fastrbhc import linkage
+import fastrbhc
+from fastrbhc import families, linkage
 from fastrbhc._engine.agglomeration import driver
+from fastrbhc._engine.clusters.record import merge_means
 
 ALGORITHMS = ("greedy", "nn_chain")
 both_algorithms = pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -94,3 +103,98 @@ def test_interrupt_ends_the_call_and_leaves_no_trace(monkeypatch, algorithm, sta
     assert closed == [stage]
     assert numba.get_num_threads() == threads
     assert same_tree(linkage(X, "poisson", algorithm=algorithm), reference)
+
+
+@pytest.mark.parametrize("algorithm", ["greedy", "nn_chain"])
+def test_interrupt_stops_long_work_and_leaves_python_healthy(tmp_path, algorithm):
+    # Left alone, this would run for hours.
+    code = f"""
+        import signal
+        import warnings
+        import numpy as np
+        import fastrbhc
+        # A process started in the background may have inherited that it ignores the signal.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        warnings.simplefilter("ignore")
+        X = np.random.default_rng(0).normal(size=(150_000, 30))
+        small = fastrbhc.linkage(X[:100], "ward", algorithm="{algorithm}")
+        print("started", flush=True)
+        try:
+            fastrbhc.linkage(X, "ward", algorithm="{algorithm}")
+        except KeyboardInterrupt:
+            again = fastrbhc.linkage(X[:100], "ward", algorithm="{algorithm}")
+            print("same" if (again.heights == small.heights).all() else "different")
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={**os.environ, "PYTHONPATH": str(Path(fastrbhc.__file__).parents[1])},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout.readline() == "started\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=2)  # in the middle of the work
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert output == "same\n"
+    assert process.returncode == 0
+
+
+class CyclicGeometry(NamedTuple):
+    """Not symmetric: every point's nearest neighbour is the next one on a circle."""
+
+    circumference: float
+
+    def dissimilarity(geometry, clusters, i, j, cutoff, scratch):
+        return (clusters.means[0, j] - clusters.means[0, i]) % geometry.circumference
+
+    def merge(geometry, clusters, i, j, scratch):
+        merge_means(clusters, i, j)
+
+
+@pytest.fixture
+def cyclic_family():
+    @families.family("cyclic", separable=False, reducible=True, domain=families.Domain())
+    class Cyclic(NamedTuple):
+        def geometry(self, n_features):
+            return CyclicGeometry(300.0)
+
+    yield Cyclic()
+    families._interface._REGISTER.pop("cyclic")
+
+
+@pytest.mark.parametrize("algorithm", ["levels", "nn_chain"])
+@pytest.mark.parametrize("neighbors", ["brute", "kd_tree"])
+def test_a_circle_of_neighbours_is_noticed(cyclic_family, algorithm, neighbors):
+    X = np.arange(300.0)[:, None]
+    with pytest.raises(RuntimeError, match="made no progress"):
+        linkage(X, cyclic_family, algorithm=algorithm, neighbors=neighbors)
+
+
+@pytest.mark.parametrize("neighbors", ["brute", "kd_tree"])
+def test_a_union_nearer_than_its_parts_by_rounding(neighbors):
+    """Directions on one line: d is 2 for the parts and, but for its last digit, for the union."""
+    X, weights = [[1.2, -0.06], [-1.2, 0.06], [0.2, -0.01]], [2.0, 1.0, 4.0]
+    options = {"sample_weight": weights, "threshold": 1.9999999999999998}
+    reference = linkage(X, "cosine", algorithm="greedy", **options)
+    computed = linkage(X, "cosine", algorithm="levels", neighbors=neighbors, **options)
+    assert computed.n_trees <= 2
+    np.testing.assert_allclose(computed.heights, reference.heights, atol=1e-15)
+
+
+def test_corrections_end(cyclic_family):
+    """On a circle with uneven gaps every cluster's neighbour is nearer to the next one."""
+    X = np.cumsum(np.arange(1.0, 24.0))[:, None]
+    with pytest.raises(RuntimeError, match="made no progress"):
+        linkage(X, cyclic_family, algorithm="levels")
+
+
+@pytest.mark.fast
+def test_a_kernel_that_is_stuck_is_not_called_again():
+    statuses = iter([driver.OUT_OF_BUDGET, driver.STUCK])
+    with pytest.raises(RuntimeError, match="please report it"):
+        driver.run_interruptibly(lambda budget: next(statuses), {}, lambda: None)
+    assert next(statuses, None) is None

@@ -6,7 +6,7 @@ import operator
 
 import numpy as np
 import pytest
-from test_jit import printed
+from test_kernel_cache import printed
 
 from fastrbhc._engine.jit import config, kernel
 from fastrbhc._engine.simd import (

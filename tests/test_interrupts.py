@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_jit import environment
+from test_kernel_cache import environment
 
 import fastrbhc
-from fastrbhc._engine import interrupts, jit
+from fastrbhc._engine import interrupts, kernel_cache
 from fastrbhc._engine.compilations import listening
 from fastrbhc._engine.compiler import Program
 from fastrbhc._engine.jit import PLAIN_PYTHON, kernel
@@ -32,7 +32,7 @@ def nothing(*_):
 
 @pytest.fixture(autouse=True)
 def usual_handler(monkeypatch):
-    monkeypatch.setattr(jit, "_CACHE_WANTED", False)
+    monkeypatch.setattr(kernel_cache, "_CACHE_WANTED", False)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     after = signal.signal(signal.SIGINT, before)

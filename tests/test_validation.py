@@ -101,6 +101,12 @@ def test_smoothing_too_small_for_the_data(X, no_work):
         fastrbhc.linkage(X, families.Gaussian(smoothing=1e-294))
 
 
+@pytest.mark.parametrize("family", [families.Poisson(1e100), families.Exponential(1e100)])
+def test_smoothing_beside_which_differences_vanish(family, no_work):
+    with pytest.raises(ValueError, match=r"vanish beside the smoothing 1e\+100\. .*smaller"):
+        fastrbhc.linkage([[1e-99, 0.0], [2e-99, 1e-100], [1e-99, 1e-99]], family)
+
+
 TINY = np.array([[0, 7, 0], [1, 4, 8], [2, 2, 8], [4, 5, 1.0], [9, 9, 9]]) * 1e-310
 
 

@@ -14,6 +14,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrbhc._engine.clusters.observations import column_ranges
+
+# Differences smaller than this share of the smoothing: their squares would underflow.
+_NEGLIGIBLE = 1e-120
+
 
 class Smoothing(NamedTuple):
     """The map t ↦ scale·t + offset, the same for every column."""
@@ -81,6 +89,19 @@ def check_shift(smoothing: float) -> None:
     """Reject an amount of `shift` that is negative, or larger than values may be."""
     if not 0.0 <= smoothing <= 1e120:
         raise ValueError(f"smoothing has to be at most 1e120 and not negative, got {smoothing}")
+
+
+def check_rows_beside_shift(X: NDArray[np.float64], smoothing: float) -> None:
+    """Reject rows whose differences vanish beside the smoothing: all heights would be 0."""
+    if smoothing == 0.0 or np.abs(X[0] - X[-1]).max() >= _NEGLIGIBLE * smoothing:
+        return
+    lowest, highest = column_ranges(X)
+    width = (highest - lowest).max()
+    if 0.0 < width < _NEGLIGIBLE * smoothing:
+        raise ValueError(
+            f"The columns are at most {width:.3g} wide, and differences vanish beside the "
+            f"smoothing {smoothing:g}. Choose a smaller smoothing, or measure in a smaller unit."
+        )
 
 
 def check_shift_of_covariance(smoothing: float, what: str) -> None:

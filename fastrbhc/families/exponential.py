@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 
 from fastrbhc._engine.math.entropy import log_excess
 from fastrbhc.families._interface import Domain, family
-from fastrbhc.families._smoothing import Smoothing, check_shift, shift
+from fastrbhc.families._smoothing import (
+    Smoothing,
+    check_rows_beside_shift,
+    check_shift,
+    shift,
+)
 
 
 @family("exponential", aliases=("itakura_saito",), separable=True, reducible=False)
@@ -40,6 +45,9 @@ class Exponential(NamedTuple):
 
     def check(self) -> None:
         check_shift(self.smoothing)
+
+    def check_rows(self, X: NDArray[np.float64]) -> None:
+        check_rows_beside_shift(X, self.smoothing)
 
     def smoothing_map(self, n_features: int) -> Smoothing:
         return shift(self.smoothing)

@@ -10,7 +10,12 @@ from scipy.special import xlogy
 
 from fastrbhc._engine.math.entropy import entropy_divergence
 from fastrbhc.families._interface import Domain, family
-from fastrbhc.families._smoothing import Smoothing, check_shift, shift
+from fastrbhc.families._smoothing import (
+    Smoothing,
+    check_rows_beside_shift,
+    check_shift,
+    shift,
+)
 
 
 @family("poisson", separable=True, reducible=False, domain=Domain(lower=0.0))
@@ -36,6 +41,9 @@ class Poisson(NamedTuple):
 
     def check(self) -> None:
         check_shift(self.smoothing)
+
+    def check_rows(self, X: NDArray[np.float64]) -> None:
+        check_rows_beside_shift(X, self.smoothing)
 
     def smoothing_map(self, n_features: int) -> Smoothing:
         return shift(self.smoothing)

@@ -263,9 +263,9 @@ class Views:
         >>> fastrbhc.linkage([[0.0], [1.0]], "ward").to_json()[:33]
         '{"format": "fastrbhc.dendrogram",'
         """
-        from fastrbhc.tree import exports
+        from fastrbhc.tree import json_format
 
-        return exports.to_json(self, names)
+        return json_format.to_json(self, names)
 
     def _joins(self: Any) -> NDArray[np.int64]:
         """Merges that would join the trees of the forest, root after root."""

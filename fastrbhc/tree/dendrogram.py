@@ -236,9 +236,9 @@ class Dendrogram(Stamped, Views):
         >>> fastrbhc.Dendrogram.from_json(tree.to_json())
         <Dendrogram: 2 leaves, 1 merges, heights up to 0.25>
         """
-        from fastrbhc.tree import exports
+        from fastrbhc.tree import json_format
 
-        return exports.from_json(text)
+        return json_format.from_json(text)
 
 
 def refuse_misplaced(given: tuple[Any, ...]) -> None:

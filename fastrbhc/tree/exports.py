@@ -1,4 +1,4 @@
-"""Trees in the formats of other programs: tables, graphs, Newick, JSON.
+"""Trees in the formats of other programs: tables, graphs, Newick; `json_format` has JSON.
 
 All functions take time and memory proportional to the number of leaves, and none recurses, so trees
 of any depth can be exported.
@@ -6,45 +6,26 @@ of any depth can be exported.
 
 from __future__ import annotations
 
-import contextlib
-import gc
-import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._containers import memory
-from fastrbhc._engine.traversal import leaf_spans, subtree_maxima
+from fastrbhc._engine.traversal import leaf_spans
 from fastrbhc._optional import require
-from fastrbhc._stamps import version, warn_of
 from fastrbhc._validation import check_names
+from fastrbhc.tree._garbage import nothing_to_collect
 
 if TYPE_CHECKING:
     from fastrbhc.tree.dendrogram import Dendrogram
 
-_FORMAT, _VERSION = "fastrbhc.dendrogram", 1
 # Newick labels that need no quotes; an unquoted underscore would be read as a blank.
 _PLAIN = re.compile(r"[^\s()\[\]{}:;,'\"_]+")
 # Characters that Newick has no way to write: all control characters but the tab, ends of lines
 # and paragraphs, halves of surrogate pairs.
 _UNWRITABLE = re.compile("[\0-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-# Bytes that a leaf takes in a tree and a cut.
-_PER_LEAF = 64
-
-
-@contextlib.contextmanager
-def _nothing_to_collect() -> Iterator[None]:
-    """Keep the garbage collector from repeatedly traversing millions of new objects."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def to_pandas(tree: Dendrogram) -> Any:
@@ -121,7 +102,7 @@ def to_networkx(tree: Dendrogram, names: Sequence[Any] | None = None) -> Any:
     children = tree.merges.ravel()
     lengths = _lengths(tree)[children].tolist()
     graph = networkx.DiGraph()
-    with _nothing_to_collect():
+    with nothing_to_collect():
         graph.add_nodes_from(
             (node, {"height": height, "weight": weight, "size": size})
             for node, (height, weight, size) in enumerate(zip(*columns, strict=True))
@@ -218,199 +199,3 @@ def _lengths(tree: Dendrogram) -> NDArray[np.float64]:
     above = own.copy()
     above[tree.merges] = tree.levels[:, None]
     return above - own
-
-
-def to_json(tree: Dendrogram, names: Sequence[Any] | None = None) -> str:
-    """The tree as JSON; ``tree.to_json`` is the same.
-
-    Parameters
-    ----------
-    tree : Dendrogram
-        A tree or forest.
-    names : sequence of length n_leaves, optional
-        Names of the rows, to include in the output.
-
-    Returns
-    -------
-    str
-        One object of flat lists, without nesting:
-
-        ``format``, ``version``
-            "fastrbhc.dendrogram" and 1, which changes when a reader would have to.
-        ``package_version``
-            The version of fastrbhc that wrote it.
-        ``n_leaves``
-            Number of rows n. Leaves are the nodes 0…n−1.
-        ``threshold``
-            λ at which merging was stopped, null for a whole tree.
-        ``children``
-            Pairs of nodes; the i-th pair is joined into node n + i. Children come before parents.
-        ``heights``, ``weights``, ``steps``
-            One value per merge, as in `Dendrogram`; ``steps`` is empty if unknown.
-        ``leaf_weights``
-            One value per row; null if all are 1.
-        ``names``
-            One name per row, if given.
-
-    See Also
-    --------
-    from_json : reads it.
-
-    Examples
-    --------
-    >>> import json
-    >>> import fastrbhc
-    >>> tree = fastrbhc.linkage([[0.0], [1.0], [5.0]], "ward")
-    >>> json.loads(tree.to_json())["children"]
-    [[0, 1], [2, 3]]
-    """
-    texts = check_names(names, tree.n_leaves)
-    with _nothing_to_collect():
-        content: dict[str, Any] = {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "package_version": version(),
-            "n_leaves": tree.n_leaves,
-            "threshold": tree.threshold if np.isfinite(tree.threshold) else None,
-            "children": tree.merges.tolist(),
-            "heights": tree.heights.tolist(),
-            "weights": tree.weights.tolist(),
-            "steps": tree.steps.tolist(),
-            "leaf_weights": None if tree.leaf_weights is None else tree.leaf_weights.tolist(),
-        }
-        if texts is not None:
-            content["names"] = texts
-        return json.dumps(content, allow_nan=False)
-
-
-def from_json(text: str | bytes) -> Dendrogram:
-    """A tree written by `to_json`; ``Dendrogram.from_json`` is the same.
-
-    Parameters
-    ----------
-    text : str or bytes
-        The output of ``to_json``. Names are for other readers and are ignored.
-
-    Returns
-    -------
-    Dendrogram
-        The same tree, to the bit.
-
-    Raises
-    ------
-    ValueError
-        The text is not a tree: everything in it is checked.
-
-    Warns
-    -----
-    UserWarning
-        Another major version of fastrbhc wrote it.
-
-    Examples
-    --------
-    >>> import fastrbhc
-    >>> tree = fastrbhc.linkage([[0.0], [1.0], [5.0]], "ward")
-    >>> fastrbhc.Dendrogram.from_json(tree.to_json())
-    <Dendrogram: 3 leaves, 2 merges, heights up to 6.75>
-    """
-    from fastrbhc.tree.dendrogram import Dendrogram
-
-    with _nothing_to_collect():
-        try:
-            content = json.loads(text)
-        except RecursionError:
-            raise ValueError("this is not a tree: it is nested too deeply") from None
-    if not isinstance(content, dict) or content.get("format") != _FORMAT:
-        raise ValueError(f"this is not a tree: its 'format' is not {_FORMAT!r}")
-    if content.get("version") != _VERSION:
-        raise ValueError(
-            f"this tree has version {content.get('version')!r} of the format; only version "
-            f"{_VERSION} is supported"
-        )
-    warn_of(content.get("package_version"), "tree")
-    n, threshold = _header(content)
-    children = _column(content, "children", whole=True).reshape(-1, 2)
-    heights, weights = _column(content, "heights"), _column(content, "weights")
-    steps = _column(content, "steps", whole=True)
-    leaf_weights = None
-    if content.get("leaf_weights", 0) is not None:
-        leaf_weights = _column(content, "leaf_weights")
-    _check_merges(n, children, heights, weights, steps, leaf_weights)
-    if threshold == np.inf and len(children) != n - 1:
-        raise ValueError(
-            f"this tree has no threshold, {n} leaves and {len(children)} merges: {n - 1} are needed"
-        )
-    return Dendrogram(
-        children, heights, weights, n, threshold, steps=steps, leaf_weights=leaf_weights
-    )
-
-
-def _item(content: dict[str, Any], key: str) -> Any:
-    if key not in content:
-        raise ValueError(f"this tree has no {key!r}")
-    return content[key]
-
-
-def _header(content: dict[str, Any]) -> tuple[int, float]:
-    """The number of leaves and the threshold."""
-    n, threshold = _item(content, "n_leaves"), _item(content, "threshold")
-    if type(n) is not int or n < 1:
-        raise ValueError(f"this tree has n_leaves {n!r}: a positive whole number was expected")
-    # A forest of leaves alone is a short text, whatever number it states.
-    if n * _PER_LEAF > memory():
-        raise ValueError(f"this tree states {n:,} leaves, more than this machine's memory can hold")
-    if threshold is None:
-        return n, np.inf
-    if type(threshold) not in (int, float) or not threshold >= 0.0:
-        raise ValueError(f"this tree has the threshold {threshold!r}: a number was expected")
-    return n, float(threshold) if threshold < 1e308 else np.inf
-
-
-def _column(content: dict[str, Any], key: str, *, whole: bool = False) -> NDArray[Any]:
-    """The numbers of one list, whose length is not checked."""
-    given = _item(content, key)
-    try:
-        values = np.array(given)
-    except (ValueError, RecursionError):
-        raise ValueError(f"this tree has {key!r} that are not one list of numbers") from None
-    if values.size == 0:
-        values = values.astype(np.int64 if whole else np.float64)
-    if values.dtype.kind not in ("i" if whole else "iuf"):
-        kind = "a whole number" if whole else "a number"
-        raise ValueError(f"this tree holds something in {key!r} that is not {kind}")
-    expected = (len(values), 2) if key == "children" and values.size else (values.size,)
-    if values.shape != expected:
-        raise ValueError(f"this tree has {key!r} of shape {values.shape}")
-    return values.astype(np.int64 if whole else np.float64)
-
-
-def _check_merges(
-    n: int,
-    children: NDArray[np.int64],
-    heights: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    steps: NDArray[np.int64],
-    leaf_weights: NDArray[np.float64] | None,
-) -> None:
-    m = len(children)
-    for name, values in {"heights": heights, "weights": weights, "steps": steps}.items():
-        unknown = values is steps and steps.size == 0
-        if values.shape != (m,) and not unknown:
-            raise ValueError(f"this tree has {m} merges and {values.size} {name}")
-    if leaf_weights is not None and leaf_weights.shape != (n,):
-        raise ValueError(f"this tree has {n} leaves and {leaf_weights.size} leaf_weights")
-    made = n + np.arange(m)
-    if m >= n or (children < 0).any() or (children >= made[:, None]).any():
-        raise ValueError("this tree has merges of nodes that are not there yet")
-    if np.unique(children).size < children.size:
-        raise ValueError("this tree has a node with two parents")
-    if not np.isfinite(heights).all():
-        raise ValueError("this tree has heights that are not finite")
-    for name, found in (("weights", weights), ("leaf_weights", leaf_weights)):
-        if found is not None and not (np.isfinite(found).all() and (found >= 0.0).all()):
-            raise ValueError(f"this tree has {name} that are negative or not finite")
-    if steps.size and not np.array_equal(np.sort(steps), np.arange(m)):
-        raise ValueError(f"this tree has steps that are not the numbers 0 to {m - 1}")
-    levels = subtree_maxima(children, heights, n)
-    if (levels[1:] < levels[:-1]).any():
-        raise ValueError("this tree has merges that are not in the order of their levels")

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.record import Clusters, difference, precise_difference
-from fastrbhc._engine.geometry import covariance_cache as cache
 from fastrbhc._engine.geometry.contract import (
     FEW_COLUMNS,
     ROUNDING,
@@ -19,6 +18,15 @@ from fastrbhc._engine.geometry.contract import (
     refresh,
     values_of_near,
 )
+from fastrbhc._engine.geometry.covariance_boxes import bounds_of_boxes
+from fastrbhc._engine.geometry.covariance_cache import (
+    LARGEST_EIGENVALUE,
+    LOG_DET_ERROR,
+    N_NAMED,
+    NO_EXTENT,
+    VOLUME,
+)
+from fastrbhc._engine.geometry.covariance_curvature import curvature_by_cholesky
 from fastrbhc._engine.geometry.float32_means import merge_mirrored_means, with_centred_mirror
 from fastrbhc._engine.geometry.leading_block import (
     LANES,
@@ -30,7 +38,6 @@ from fastrbhc._engine.geometry.leading_block import (
     update_scan_features,
 )
 from fastrbhc._engine.geometry.projections import box_violation, slot_violation
-from fastrbhc._engine.geometry.ward import box_distances
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.math.cholesky import (
     EXCESS,
@@ -45,10 +52,8 @@ from fastrbhc._engine.math.cholesky import (
     factor_shape,
 )
 from fastrbhc._engine.math.double_double import add, product, quotient, two_sum
-from fastrbhc._engine.math.fast_log import LOG_OFF, quick_log
 from fastrbhc._engine.math.jensen import jensen_gap
 from fastrbhc._engine.simd import LANES as SIMD_LANES
-from fastrbhc._engine.simd import at_most, larger, load, lowest_set_bit, store
 
 # A log determinant is off by at most this times itself and the losses of its pivots.
 _LOG_DET_ROUNDING = 5e-16
@@ -66,6 +71,10 @@ _LARGE = 1e100
 class FullCovariance(NamedTuple):
     """The geometry of clusters with a mean and a scatter matrix.
 
+    With Σ₀, Σ₁ the smoothed covariances, A = (n₀Σ₀ + n₁Σ₁)/n and δ the difference of the means,
+
+        d = ½[n log det A − n₀ log det Σ₀ − n₁ log det Σ₁] + ½ n log(1 + (n₀n₁/n²) δᵀA⁻¹δ).
+
     Scatter: Σ(x−x̄)(x−x̄)ᵀ by rows of its lower triangle, in double-double; never
     X − xxᵀ, which cancels. `covariance_cache` lists the cached values.
     """
@@ -76,11 +85,11 @@ class FullCovariance(NamedTuple):
     def storage(self, n_features: int) -> Storage:
         return Storage(
             scatter=n_features * (n_features + 1),
-            cached=n_features + cache.N_NAMED,
+            cached=n_features + N_NAMED,
             scan_features=n_scan_features(n_features),
             mirrored=True,
             principal=n_features > FEW_COLUMNS,
-            box_features=(n_features + cache.LARGEST_EIGENVALUE, n_features + cache.VOLUME),
+            box_features=(n_features + LARGEST_EIGENVALUE, n_features + VOLUME),
             points_alike=True,
         )
 
@@ -120,7 +129,7 @@ class FullCovariance(NamedTuple):
         w0, w1 = clusters.weights[i], clusters.weights[j]
         weight = w0 + w1
         shares = (w0 / weight) * (w1 / weight)
-        if clusters.cached[i, d + cache.NO_EXTENT] + clusters.cached[j, d + cache.NO_EXTENT] == 2.0:
+        if clusters.cached[i, d + NO_EXTENT] + clusters.cached[j, d + NO_EXTENT] == 2.0:
             distance = 0.0  # two points: A = εI
             for k in range(d):
                 step = difference(clusters, i, j, k)
@@ -132,9 +141,9 @@ class FullCovariance(NamedTuple):
         return value
 
     def curvature(geometry, clusters, i, j, centre, scratch):
-        value = _curvature(geometry, clusters, i, j, centre, scratch.matrix, False)
+        value = curvature_by_cholesky(geometry, clusters, i, j, centre, scratch.matrix, False)
         if np.isnan(value):
-            value = _curvature(geometry, clusters, i, j, centre, scratch.matrix, True)
+            value = curvature_by_cholesky(geometry, clusters, i, j, centre, scratch.matrix, True)
         return value
 
     def lower_bounds(geometry, clusters, i, start, stop, scratch):
@@ -165,34 +174,7 @@ class FullCovariance(NamedTuple):
         return values_of_near(geometry, clusters, i, start, cutoff, near, scratch)
 
     def box_bounds(geometry, clusters, i, boxes, group, cutoff, scratch):
-        # The quick part of `_bound`; what that leaves in doubt is looked at one by one.
-        d = n_features(geometry, clusters)
-        distance = box_distances(clusters, i, boxes, group, d)
-        k, w0 = 2 * d, clusters.weights[i]
-        w1, eigenvalue1 = load(boxes, (group, k, 0)), load(boxes, (group, k + 2, 0))
-        weight = w0 + w1
-        largest = (
-            w0 * clusters.cached[i, d + cache.LARGEST_EIGENVALUE] + w1 * eigenvalue1
-        ) / weight
-        ratio = (w0 / weight) * (w1 / weight) * distance / largest
-        bounds = weight * ratio / (2.0 + ratio) * ROUNDING
-        store(scratch.bounds, bounds)
-        near = at_most(bounds, cutoff)
-        if near == 0:
-            return near
-        volume0 = clusters.cached[i, d + cache.VOLUME]
-        low, high = load(boxes, (group, k + 3, 0)), load(boxes, (group, k + 4, 0))
-        gap = larger(larger(low - volume0, volume0 - high), 0.0)
-        most = 0.5 * weight * (ratio + (0.125 * d) * gap * gap)
-        doubtful = near & ~at_most(most, cutoff)
-        while doubtful:
-            s = lowest_set_bit(doubtful)
-            doubtful &= doubtful - 1
-            bound = _box_bound(clusters, i, boxes, group, s, d, cutoff)
-            scratch.bounds[s] = bound
-            if bound > cutoff:
-                near -= 1 << s
-        return near
+        return bounds_of_boxes(geometry, clusters, i, boxes, group, cutoff, scratch)
 
     def violation_bounds(geometry, clusters, a, b, start, stop, cutoff, scratch):
         d, direction = n_features(geometry, clusters), scratch.direction
@@ -256,65 +238,6 @@ def _at_most(slots, bounds, size, cutoff):
 
 
 @kernel
-def _box_bound(clusters, i, boxes, group, lane, d, cutoff):
-    """Lower bound of d from slot i to whatever one box holds, which is not empty."""
-    distance = 0.0
-    for k in range(d):
-        mean = clusters.means[k, i]
-        low, high = boxes[group, 2 * k, lane], boxes[group, 2 * k + 1, lane]
-        gap = max(max(low - mean, mean - high), 0.0)
-        distance += gap * gap
-    volume0, k = clusters.cached[i, d + cache.VOLUME], 2 * d
-    volume1 = min(max(volume0, boxes[group, k + 3, lane]), boxes[group, k + 4, lane])
-    return _bound(
-        d,
-        cutoff,
-        distance,
-        clusters.weights[i],
-        clusters.cached[i, d + cache.LARGEST_EIGENVALUE],
-        volume0,
-        boxes[group, k, lane],
-        boxes[group, k + 2, lane],
-        volume1,
-    )
-
-
-@kernel
-def _bound(d, cutoff, distance, w0, eigenvalue0, volume0, w1, eigenvalue1, volume1):
-    """Lower bound of d from squared distance, weights, largest eigenvalues and mean log volumes.
-
-    Of the means: δᵀA⁻¹δ ≥ ‖δ‖²/λmax(A), and λmax is convex. Of the shapes: by Minkowski's
-    inequality the bracket is at least d·[n log((n₀g₀ + n₁g₁)/n) − n₀ log g₀ − n₁ log g₁], with
-    g = det Σ^(1/d) and log g the volume. Both grow with either weight; the first falls with either
-    eigenvalue, the second grows as the volumes part: so ends of intervals will do for a box.
-    """
-    weight = w0 + w1
-    share0, share1 = w0 / weight, w1 / weight
-    largest = share0 * eigenvalue0 + share1 * eigenvalue1
-    ratio = share0 * share1 * distance / largest
-    # log(1 + x) ≥ 2x/(2 + x) settles most boxes without a logarithm.
-    quick = weight * ratio / (2.0 + ratio) * ROUNDING
-    if quick > cutoff:
-        return quick
-    # The larger volume less the smaller one, so that no argument of a logarithm is near 0; and no
-    # more than the exponential can take.
-    gap = min(abs(volume1 - volume0), 600.0)
-    # The part of the shapes is at most gap²/8, as its second derivative is at most a quarter: it
-    # is worth its logarithms only where both parts together could pass the cutoff.
-    most_by_cholesky = d * 0.125 * gap * gap
-    if 0.5 * weight * (ratio + most_by_cholesky) <= cutoff:
-        return quick
-    parts = max(2.0 * ratio / (2.0 + ratio), quick_log(1.0 + ratio) - LOG_OFF)
-    if gap != 0.0 and 0.5 * weight * parts * ROUNDING <= cutoff:
-        share = share1 if volume1 > volume0 else share0  # of the larger one
-        jensen = math.log1p(share * math.expm1(gap)) - share * gap
-        doubt = 1e-12 * (abs(volume0) + abs(volume1)) + 4e-12 * d
-        if jensen > doubt:
-            parts += d * (jensen - doubt)
-    return 0.5 * weight * parts * ROUNDING
-
-
-@kernel
 def _by_cholesky(geometry, clusters, i, j, cutoff, work, precise):
     """d by a Cholesky factorisation of nA that stops once the leading columns reach the cutoff.
 
@@ -361,7 +284,7 @@ def _by_cholesky(geometry, clusters, i, j, cutoff, work, precise):
         doubt = 1e-12 * log_det + 4e-12 * last * d
         if last < d and value * ROUNDING - doubt * weight > cutoff:
             return value
-    errors = d + cache.LOG_DET_ERROR
+    errors = d + LOG_DET_ERROR
     error = weight * (_LOG_DET_ROUNDING * (log_det + loss))
     error += w0 * clusters.cached[i, errors] + w1 * clusters.cached[j, errors]
     if error > _TOLERANCE * value and value - error <= cutoff:
@@ -380,53 +303,6 @@ def _solve_row_precisely(clusters, i, j, k, d, work):
         high, low = add(high, low, -term, -error)
     high, low = quotient(high, low, work[k, k], work[d + k, k])
     work[k, column], work[d + k, column] = high, low
-
-
-@kernel
-def _curvature(geometry, clusters, i, j, centre, work, precise):
-    """φ″ along (u, U), the difference of mean and second moment: uᵀM⁻¹u + ½ tr((M⁻¹M′)²).
-
-    M = Σ + εI and the mean x are those of the centre, and M′ = U − uxᵀ − xuᵀ. With a and b the
-    means of the two as seen from x, that is Σ₁ − Σ₀ + ½(u(a+b)ᵀ + (a+b)uᵀ), where nothing large
-    cancels. The trace is the sum of squares of L⁻¹M′L⁻ᵀ, LLᵀ = M. NaN if floats are not precise
-    enough for L.
-    """
-    d, scatter = n_features(geometry, clusters), clusters.scatter
-    w0, w1, weight = clusters.weights[i], clusters.weights[j], clusters.weights[centre]
-    ridge = weight * geometry.ridge
-    for first in range(0, d, PANEL):  # of weight·M, as scatter is not divided
-        if precise:
-            factor_rows_precisely(scatter, centre, -1, d, first, ridge, work)
-        elif not factor_rows(scatter, centre, -1, d, first, ridge, work):
-            return np.nan
-    matrix = work[d:]  # what stood there was for the factor alone
-    for k in range(d):
-        step = difference(clusters, i, j, k)
-        both = difference(clusters, centre, i, k) + difference(clusters, centre, j, k)
-        work[k, d], work[k, d + 1] = step, both
-        for m in range(k + 1):
-            entry = k * (k + 1) // 2 + m
-            of_means = 0.5 * (step * work[m, d + 1] + both * work[m, d])
-            matrix[k, m] = (scatter[j, entry] / w1 - scatter[i, entry] / w0) + of_means
-            matrix[m, k] = matrix[k, m]
-    mahalanobis, squares = 0.0, 0.0
-    for k in range(d):
-        for m in range(k):
-            work[k, d] -= work[k, m] * work[m, d]
-            for column in range(d):
-                matrix[k, column] -= work[k, m] * matrix[m, column]
-        work[k, d] *= work[k, d + RECIPROCAL_ROOT]
-        mahalanobis += work[k, d] * work[k, d]
-        for column in range(d):
-            matrix[k, column] *= work[k, d + RECIPROCAL_ROOT]
-    for row in range(d):
-        for k in range(d):
-            value = matrix[row, k]
-            for m in range(k):
-                value -= work[k, m] * matrix[row, m]
-            matrix[row, k] = value * work[k, d + RECIPROCAL_ROOT]
-            squares += matrix[row, k] * matrix[row, k]
-    return weight * mahalanobis + 0.5 * (weight * weight) * squares
 
 
 @kernel
@@ -455,8 +331,8 @@ def _refresh_shape(geometry, clusters, i, work, precise):
     # term covers what cancels in the deviation.
     deviation = max(squares / d - 1.0 / d**2, 0.0) + 1e-14
     largest = trace * (1.0 / d + math.sqrt((d - 1) * deviation))
-    clusters.cached[i, d + cache.LARGEST_EIGENVALUE] = largest * (1.0 + 1e-9) + geometry.ridge
-    clusters.cached[i, d + cache.NO_EXTENT] = 1.0 if trace == 0.0 else 0.0
-    clusters.cached[i, d + cache.VOLUME] = log_det / d
-    clusters.cached[i, d + cache.LOG_DET_ERROR] = _LOG_DET_ROUNDING * (log_det + loss)
+    clusters.cached[i, d + LARGEST_EIGENVALUE] = largest * (1.0 + 1e-9) + geometry.ridge
+    clusters.cached[i, d + NO_EXTENT] = 1.0 if trace == 0.0 else 0.0
+    clusters.cached[i, d + VOLUME] = log_det / d
+    clusters.cached[i, d + LOG_DET_ERROR] = _LOG_DET_ROUNDING * (log_det + loss)
     return True

@@ -1,0 +1,129 @@
+"""Small calls that go through the same kernels as large ones, and so have them compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrbhc._dissimilarity import dissimilarity
+from fastrbhc._engine.geometry.contract import FEW_COLUMNS
+from fastrbhc._engine.planning.plan import WORTH_COMPILING
+from fastrbhc._linkage import linkage
+from fastrbhc.bhc import BHC, as_model
+from fastrbhc.estimators import RBHC
+from fastrbhc.families import as_family
+
+# More columns than the kd-tree is used for.
+_MANY_COLUMNS = FEW_COLUMNS + 4
+# Rows on the kd-tree, and for scans: enough for two threads, if the algorithm uses them.
+_ROWS_ON_A_TREE, _ROWS_TO_SCAN = 2_700, 1_300
+# Rows for everything that runs on a single thread.
+_FEW_ROWS = 300
+
+
+class Job(NamedTuple):
+    """Work for one process at a time: a family or a model, and the kinds of trees."""
+
+    kind: str  # "family" or "model"
+    name: str
+    columns: int | None  # for kernels that know this number of columns; None for all others
+    audit: bool | str
+    algorithms: tuple[str, ...]
+    scans_first: bool  # every second one begins at the other end, so that processes seldom wait
+
+    @property
+    def title(self) -> str:
+        """The name that the user sees."""
+        of = f"BHC {self.name}" if self.kind == "model" else self.name
+        return of if self.columns is None else f"{of}, columns: {self.columns}"
+
+
+def do(job: Job) -> None:
+    """Make the calls of a job."""
+    if job.kind == "model":
+        _use_model(job.name)
+    elif job.columns is None:
+        _use_family(job.name, job.audit, job.algorithms, job.scans_first)
+    else:
+        _use_columns(job.name, job.columns, job.audit, job.algorithms)
+
+
+def _use_family(name: str, audit: Any, algorithms: Iterable[str], scans_first: bool) -> None:
+    """Compile the kernels that serve any number of columns."""
+
+    def on_a_tree() -> None:
+        _grow(_rows(name, _ROWS_ON_A_TREE, 3), name, audit, algorithms)
+
+    def by_scanning() -> None:
+        # Scans for reducible families are short, and use threads where the tree does not.
+        n = _ROWS_TO_SCAN if as_family(name).reducible else _FEW_ROWS
+        _grow(_rows(name, n, _MANY_COLUMNS), name, audit, algorithms)
+        # Few rows take a way of their own, and one column has another layout.
+        _grow(_rows(name, 50, 1), name, audit, algorithms)
+
+    for part in (by_scanning, on_a_tree) if scans_first else (on_a_tree, by_scanning):
+        part()
+    for n_columns in (3, _MANY_COLUMNS):
+        X = _rows(name, _FEW_ROWS, n_columns)
+        model = RBHC(name, n_clusters_guess=2, random_state=0, compute_full_tree=True).fit(X)
+        model.predict(X[:2])
+        model.summary()
+    dissimilarity(X[:2], X[2:4], name)
+    few = np.repeat(X[:20], 2, axis=0)
+    linkage(few, name, sample_weight=np.arange(40.0))  # a row without weight
+    _look_at(linkage(few, name))
+
+
+def _use_columns(name: str, columns: int, audit: Any, algorithms: Iterable[str]) -> None:
+    """Compile the kernels that know the number of columns."""
+    # Look-ups and merges are compiled before the first merge, and all other kernels serve any
+    # number of columns: no merge is necessary.
+    X = _rows(name, WORTH_COMPILING, columns)
+    _grow(X, name, audit, algorithms, threshold=np.finfo(np.float64).tiny)
+
+
+def _grow(
+    X: NDArray[np.float64],
+    name: str,
+    audit: Any,
+    algorithms: Iterable[str],
+    threshold: float | None = None,
+) -> None:
+    reducible = as_family(name).reducible
+    for algorithm in algorithms:
+        if algorithm != "levels" or reducible:
+            linkage(X, name, algorithm=algorithm, threshold=threshold, n_jobs=2)
+    if audit:
+        linkage(X, name, audit="sample", threshold=threshold, n_jobs=2)
+
+
+def _look_at(tree: Any) -> None:
+    """Call the methods of a tree."""
+    tree.cut(n_clusters=2)
+    tree.path()
+    tree.leaves_order()
+    tree.members(tree.n_leaves)
+
+
+def _use_model(name: str) -> None:
+    domain = as_model(name).domain
+    for n_columns in (3, _MANY_COLUMNS, 1):
+        X = np.round(_within(domain.lower, domain.upper, 40, n_columns))
+        model = BHC(name, random_state=0).fit(X)
+        model.predict(X[:2])
+        model.score_samples(X[:2])
+
+
+def _rows(name: str, n: int, n_columns: int) -> NDArray[np.float64]:
+    """Rows that the family admits, all different."""
+    domain = as_family(name).domain
+    return _within(domain.lower, domain.upper, n, n_columns)
+
+
+def _within(lower: float, upper: float, n: int, n_columns: int) -> NDArray[np.float64]:
+    least, most = max(lower, -20.0), min(upper, 20.0)
+    shares = np.random.default_rng(0).uniform(0.1, 0.9, (n, n_columns))
+    return least + (most - least) * shares

@@ -1,0 +1,18 @@
+"""The calls that compile ahead of time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fastrbhc._compile_jobs import _rows
+from fastrbhc._precompile import families_of_the_package
+from fastrbhc._validation import check_rows
+from fastrbhc.families import as_family
+
+
+@pytest.mark.parametrize("name", families_of_the_package())
+def test_every_family_admits_the_rows(name):
+    X = _rows(name, 50, 3)
+    assert check_rows(X, as_family(name)).shape == (50, 3)
+    assert len(np.unique(X, axis=0)) == 50
