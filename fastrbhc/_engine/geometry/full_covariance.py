@@ -134,7 +134,10 @@ class FullCovariance(NamedTuple):
             for k in range(d):
                 step = difference(clusters, i, j, k)
                 distance += step * step
-            return 0.5 * _scaled_log1p(weight, shares, distance / geometry.ridge)
+            ratio = shares * distance / geometry.ridge
+            if ratio > _UNDERFLOW:
+                return 0.5 * weight * math.log1p(ratio)
+            return 0.5 * weight * shares * (distance / geometry.ridge)
         value = _by_cholesky(geometry, clusters, i, j, cutoff, scratch.matrix, False)
         if np.isnan(value):
             value = _by_cholesky(geometry, clusters, i, j, cutoff, scratch.matrix, True)
