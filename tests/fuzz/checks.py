@@ -617,9 +617,12 @@ def judge_model(tree, case, report=None):
     counts = case.X.sum() if case.family in ("poisson", "multinomial") else 0.0
     rounding = _LOG_OFF + 4e-15 * counts * math.log1p(counts)
 
+    # Squares of large values cancel, in determinants twice over.
+    digits = 40 + int(8.0 * math.log10(1.0 + np.abs(case.X).max()))
+
     def marginal(rows):
         if rows not in known:
-            with mpmath.workdps(40):
+            with mpmath.workdps(digits):
                 known[rows] = float(exact_bhc.log_marginal_likelihood(case.X[list(rows)], model))
         return known[rows]
 
