@@ -307,7 +307,7 @@ def check(case):
     return Report("tree")
 
 run.check, run._CASE_SECONDS = check, 1.0
-total, failures, _ = run.run(10, 8, 1, None, [])
+total, failures, _ = run.run(10, 8, 1, None)
 print(total.cases, sorted((failure.seed, failure.kind) for failure in failures))
 """
     )
