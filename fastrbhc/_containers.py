@@ -137,7 +137,8 @@ def frame_numbers(X: Any, name: str) -> NDArray[np.float64]:
     if dtypes and all(isinstance(t, np.dtype) and t.kind in "biuf" for t in dtypes):
         plain: NDArray[np.float64] = X.to_numpy(dtype=np.float64)
         return plain
-    values = np.empty((X.shape[0], len(names)))
+    n_rows = X.num_rows if _is_arrow(X) else X.shape[0]  # old record batches have no shape
+    values = np.empty((n_rows, len(names)))
     for place, (label, column) in enumerate(zip(names, _columns(X), strict=True)):
         try:
             values[:, place] = _column_numbers(column, f"column {label!r} of {name}")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 _COMMON = {
@@ -27,3 +29,14 @@ def pytest_configure(config):
         # Empty boxes are infinite, free slots NaN; compiled code does not warn about them either.
         ignored = "ignore:(invalid value|overflow|divide by zero) encountered:RuntimeWarning"
         config.addinivalue_line("filterwarnings", ignored)
+
+
+@pytest.fixture
+def ctrl_c_counts():
+    """Processes that the test starts answer Ctrl-C, even if this one was told to ignore it.
+
+    A script that starts the tests in the background tells them so, and processes inherit it.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

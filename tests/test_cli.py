@@ -310,6 +310,7 @@ def test_a_broken_sparse_matrix_does_not_crash(tmp_path):
 @pytest.mark.skipif(os.name != "posix", reason="signals of Unix")
 @pytest.mark.parametrize("module", ["numba", "sklearn"])
 @pytest.mark.parametrize("as_module", [True, False])
+@pytest.mark.usefixtures("ctrl_c_counts")
 def test_ctrl_c_during_imports_prints_nothing(tmp_path, module, as_module):
     (tmp_path / module).mkdir()
     interrupt = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n"
@@ -329,6 +330,7 @@ def test_ctrl_c_during_imports_prints_nothing(tmp_path, module, as_module):
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
+@pytest.mark.usefixtures("ctrl_c_counts")
 def test_ctrl_c_in_other_programs_is_left_alone():
     program = "import signal, fastrbhc; print(signal.getsignal(signal.SIGINT).__name__)"
     done = subprocess.run(

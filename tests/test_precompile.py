@@ -202,6 +202,7 @@ def test_a_cache_that_cannot_be_written(monkeypatch, tmp_path, capsys):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a process group is interrupted")
+@pytest.mark.usefixtures("ctrl_c_counts")
 def test_interrupted(tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-m", "fastrbhc", "compile", "--jobs", "2"],

@@ -8,6 +8,9 @@ from trees import forest_with_ties
 
 from fastrbhc import linkage
 
+# ipywidgets 8.0 opens its channel in a way that ipykernel has since deprecated.
+pytestmark = pytest.mark.filterwarnings("ignore:The `ipykernel.comm.Comm` class:DeprecationWarning")
+
 X = np.random.default_rng(0).normal(size=(200, 3))
 
 

@@ -64,7 +64,7 @@ def middle_of(X: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def covariance_of(X: NDArray[np.float64]) -> NDArray[np.float64]:
     """The covariance of the rows, with a small multiple of I added."""
-    covariance = np.atleast_2d(np.cov(X - middle_of(X), rowvar=False, bias=True))
+    covariance = np.atleast_2d(np.cov((X - middle_of(X)).T, bias=True))
     mean_variance = float(covariance.diagonal().mean())
     ridge = _RIDGE * mean_variance if mean_variance > 0.0 else 1.0
     result: NDArray[np.float64] = covariance + ridge * np.eye(X.shape[1])

@@ -99,7 +99,8 @@ class NormalWishart(NamedTuple):
         axes = np.empty((0, 0))
         rows = in_units_of_prior(X, centre, factor, axes)
         if n_features > _FEW_COLUMNS:
-            _, vectors = np.linalg.eigh(np.cov(rows, rowvar=False, bias=True))
+            # Not `rowvar=False`: older NumPy takes a single row for one variable all the same.
+            _, vectors = np.linalg.eigh(np.cov(rows.T, bias=True))
             axes = np.ascontiguousarray(vectors[:, ::-1])  # the widest first
             rows = in_units_of_prior(X, centre, factor, axes)
         prior_mean = in_units_of_prior(mean, centre, factor, axes)[0]
