@@ -68,9 +68,9 @@ lint: $(VENV)/installed
 types: $(VENV)/installed
 	$(BIN)/mypy
 
-# Twenty times as many random data sets; takes about twenty minutes.
+# Twenty times as many random data sets, in the tests that draw them.
 test-thorough: $(VENV)/installed
-	$(PYTEST) -q $(TWO_WORKERS) --hypothesis-profile=thorough tests
+	$(PYTEST) -q $(TWO_WORKERS) -m hypothesis --hypothesis-profile=thorough tests
 
 # What a process may meet: Ctrl-C at any moment, threads, forks, bad caches, little memory, few cores.
 # Some minutes; as root, more of it runs.
