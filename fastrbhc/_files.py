@@ -94,8 +94,14 @@ def _created(beside: str, target: str) -> int | None:
         return None
 
 
-def save_picture(figure: Any, path: str | Path) -> None:
-    """Write a figure of matplotlib; its suffix is its format, PNG without one."""
+def save_picture(figure: Any, path: str | Path | IO[bytes]) -> None:
+    """Write a figure of matplotlib; its suffix is its format, PNG without one.
+
+    An open file gets a PNG.
+    """
+    if not isinstance(path, str | Path):
+        figure.savefig(path, format="png")
+        return
     suffix = Path(path).suffix.lower().removeprefix(".")
     with replacing(path, "wb") as file:
         figure.savefig(file, format=suffix or "png")

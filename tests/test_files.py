@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import stat
 import subprocess
@@ -353,3 +354,13 @@ def test_damaged_archives(folder, byte):
     with contextlib.suppress(files._FileError):  # which names the file
         found = files.Arrays(Path("x.npz")).matrix()
         np.testing.assert_array_equal(found[:, 0], range(0, 200, 2))
+
+
+def test_pictures_in_open_files(tmp_path):
+    """As notebooks draw them; with a path, the suffix says in which format."""
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    picture = io.BytesIO()
+    files.save_picture(figure, picture)
+    assert picture.getvalue().startswith(b"\x89PNG")
+    files.save_picture(figure, tmp_path / "picture.svg")
+    assert b"<svg" in (tmp_path / "picture.svg").read_bytes()

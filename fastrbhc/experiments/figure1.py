@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -125,14 +125,14 @@ def report(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def draw(result: dict[str, Any], output: str | Path) -> None:
+def draw(result: dict[str, Any], output: str | Path | IO[bytes]) -> None:
     """Draw both curves with their standard errors, and the slope of 1/√β next to the second.
 
     Parameters
     ----------
     result : dict
         From `figure1`.
-    output : str or Path
+    output : str, Path or file
         Where to write the picture. The suffix decides the format; without one it is PNG.
     """
     from matplotlib.figure import Figure
