@@ -48,7 +48,10 @@ def assert_as_found(report, found):
     assert len(found.consequential) <= report.consequential <= len(serious)
     if found.certain:
         deficit, merge, x = report.worst
-        assert deficit == pytest.approx(max(found.deficits.values()), rel=1e-6, abs=1e-9)
+        # Where both distances are rounding errors, the definition in floats cannot tell.
+        decided = [value for place, value in found.deficits.items() if place not in found.open]
+        assert deficit >= max(decided) * (1.0 - 1e-6) - 1e-9
+        assert deficit <= max(found.deficits.values()) * (1.0 + 1e-6) + 1e-9
         assert found.deficits[merge, x] == pytest.approx(deficit, rel=1e-6, abs=1e-9)
         for row in {row for row, _ in found.certain}:
             largest = max(found.deficits[place] for place in found.deficits if place[0] == row)
