@@ -195,6 +195,11 @@ def _check_linkage(case, report):
             level = None  # bounds have too few digits for a verdict at the level itself
         case = replace(case, threshold=level)
     report.threshold = case.threshold
+    _examine(case, report, judge, _COMPARE)
+
+
+def _examine(case, report, judged, comparisons):
+    """A refusal where there has to be one, or a tree that is judged; then the other runs."""
     result = call(case, report)
     if isinstance(result, Refusal):
         report.outcome = "refused"
@@ -203,11 +208,11 @@ def _check_linkage(case, report):
     else:
         if has_to_be_refused(case):
             raise Failed(Problem("taken", "these rows are outside the domain"))
-        report.problems += judge(result, case, report)
+        report.problems += judged(result, case, report)
         if report.problems:
             return
     for name in case.comparisons:
-        problem = _COMPARE[name](case, result, report)
+        problem = comparisons[name](case, result, report)
         if problem:
             report.problems.append(Problem(f"compared: {name}", problem))
 
@@ -583,21 +588,7 @@ _COMPARE = {
 
 
 def _check_model(case, report):
-    result = call(case, report)
-    if isinstance(result, Refusal):
-        report.outcome = "refused"
-        if has_to_be_taken(case):
-            raise Failed(Problem("refused without need", f"{result.kind}: {result.message}"))
-    else:
-        if has_to_be_refused(case):
-            raise Failed(Problem("taken", "these rows are outside the domain"))
-        report.problems += judge_model(result, case, report)
-        if report.problems:
-            return
-    for name in case.comparisons:
-        problem = _COMPARE_MODELS[name](case, result, report)
-        if problem:
-            report.problems.append(Problem(f"compared: {name}", problem))
+    _examine(case, report, judge_model, _COMPARE_MODELS)
 
 
 def judge_model(tree, case, report=None):
