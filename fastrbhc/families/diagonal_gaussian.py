@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._engine.clusters.observations import column_ranges
+from fastrbhc._engine.clusters.observations import Observations, column_ranges
 from fastrbhc._engine.clusters.record import Clusters, difference, merge_means
 from fastrbhc._engine.clusters.scratch import BLOCK
 from fastrbhc._engine.geometry.contract import (
@@ -27,6 +27,16 @@ from fastrbhc._engine.math.entropy import log_excess
 from fastrbhc._engine.math.fast_log import LOG_OFF, quick_log, quick_logs
 from fastrbhc._engine.simd import LANES, at_most, broadcast, larger, load, smaller, store
 from fastrbhc.families._interface import Domain, family
+from fastrbhc.families._scaling import (
+    SHARES,
+    centre_and_scale,
+    check_columns,
+    check_scaling,
+    check_word,
+    describe,
+    scaled,
+    unscaled,
+)
 from fastrbhc.families._smoothing import Smoothing, check_shift_of_covariance, shift
 
 # Number of columns per logarithm of a product: in exact values, and in bounds.
@@ -53,9 +63,12 @@ class DiagonalGaussian(NamedTuple):
 
     Parameters
     ----------
-    smoothing : float, default=0.01
+    smoothing : float or "auto", default=0.01
         ε, added to every variance (the paper's φ₁). Its unit is that of the data, squared: scale
-        the columns first, so that it means the same in every column.
+        the columns first, so that it means the same in every column. "auto" derives it from the
+        data, as for `Gaussian`.
+    centre, scale : tuple of float, optional
+        A mean and a standard deviation for every column, as for `Gaussian`.
 
     Examples
     --------
@@ -65,19 +78,41 @@ class DiagonalGaussian(NamedTuple):
     6.516193
     """
 
-    smoothing: float = 0.01
+    smoothing: float | str = 0.01
+    centre: tuple[float, ...] | None = None
+    scale: tuple[float, ...] | None = None
 
     def check(self) -> None:
-        check_shift_of_covariance(self.smoothing, "variance")
+        check_scaling(self.centre, self.scale)
+        if not check_word(self.smoothing):
+            check_shift_of_covariance(self.smoothing, "variance")
 
     def check_rows(self, X: NDArray[np.float64]) -> None:
+        check_columns(X, self.scale)
+        if check_word(self.smoothing):
+            return
         lowest, highest = column_ranges(X)
-        width = float(np.max(highest - lowest))
+        unit = 1.0 if self.scale is None else np.array(self.scale)
+        width = float(np.max((highest - lowest) / unit))
         if not width * (width / self.smoothing) < 1e245:
             raise ValueError(
                 f"a column of width {width:.3g} is too wide for the smoothing {self.smoothing:g}: "
                 "the dissimilarity overflows. Choose a larger smoothing, or a larger unit."
             )
+
+    def observe(self, X: NDArray[np.float64]) -> Observations:
+        return Observations(scaled(X, self.centre, self.scale))
+
+    def in_units_of_rows(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+        return unscaled(means, self.centre, self.scale)
+
+    def candidates(
+        self, X: NDArray[np.float64], sample_weight: NDArray[np.float64] | None
+    ) -> tuple[DiagonalGaussian, ...]:
+        if not check_word(self.smoothing):
+            return ()
+        columns = centre_and_scale(X, sample_weight)
+        return tuple(DiagonalGaussian(share, *columns) for share in SHARES)
 
     def smoothing_map(self, n_features: int) -> Smoothing:
         return shift(self.smoothing)

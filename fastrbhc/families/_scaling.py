@@ -1,0 +1,72 @@
+"""Scaled columns, so that one smoothing means the same in every column and every unit.
+
+The paper's φ₁(t) = φ(t + αγ) leaves the direction γ of the shift open. For covariances it is the
+identity if the columns are taken as they are. With γ the diagonal matrix of the variances of the
+columns, α is a share of them. That is the same as dividing each column by its standard deviation
+first, because all other terms of d are unaffected by such a scaling.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Shares of the variance to choose a smoothing from.
+SHARES = (0.1, 0.3, 1.0)
+
+Columns = tuple[float, ...] | None
+
+
+def centre_and_scale(
+    X: NDArray[np.float64], sample_weight: NDArray[np.float64] | None
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The mean and the standard deviation of each column; 1 for the latter if it is constant."""
+    weights = None if sample_weight is None else sample_weight / sample_weight.max()
+    centre = np.average(X, axis=0, weights=weights)
+    widths = np.abs(X - centre).max(axis=0)
+    unit = np.where(widths > 0.0, widths, 1.0)  # squares of small numbers would underflow
+    scale = unit * np.sqrt(np.average(((X - centre) / unit) ** 2, axis=0, weights=weights))
+    return tuple(centre.tolist()), tuple(np.where(scale > 0.0, scale, 1.0).tolist())
+
+
+def scaled(X: NDArray[np.float64], centre: Columns, scale: Columns) -> NDArray[np.float64]:
+    """Rows with their columns centred and divided by their scale, if there is one."""
+    if scale is None:
+        return X
+    return (X - np.array(centre)) / np.array(scale)
+
+
+def unscaled(means: NDArray[np.float64], centre: Columns, scale: Columns) -> NDArray[np.float64]:
+    """Means of scaled rows, in the units of the rows."""
+    if scale is None:
+        return means
+    return means * np.array(scale) + np.array(centre)
+
+
+def check_scaling(centre: Columns, scale: Columns) -> None:
+    """Reject a centre without a scale, different lengths, and scales that are not positive."""
+    if centre is None and scale is None:
+        return
+    if centre is None or scale is None or len(centre) != len(scale):
+        raise ValueError("centre and scale are given together, with one number for every column")
+    if not (np.isfinite(centre).all() and np.isfinite(scale).all() and min(scale) > 0.0):
+        raise ValueError("centre has to be finite, and scale positive and finite in every column")
+
+
+def check_columns(X: NDArray[np.float64], scale: Columns) -> None:
+    """Reject rows with another number of columns than there are scales."""
+    if scale is not None and X.shape[1] != len(scale):
+        raise ValueError(f"X has {X.shape[1]} columns, and the family has scales for {len(scale)}")
+
+
+def check_word(smoothing: object) -> bool:
+    """Whether the smoothing is left to the data; raises an error for any other word."""
+    if isinstance(smoothing, str) and smoothing != "auto":
+        raise ValueError(f"smoothing has to be a number or 'auto', got {smoothing!r}")
+    return smoothing == "auto"
+
+
+def describe(name: str, smoothing: float | str, scale: Columns) -> str:
+    """The record in one line, without a number for each column."""
+    columns = "" if scale is None else f", scaled in {len(scale)} columns"
+    return f"{name}(smoothing={smoothing!r}{columns})"
