@@ -18,6 +18,7 @@ from fastrbhc.families import Domain
     domain=Domain(lower=0.0),
     tunable=("shape", "rate"),
     aliases=("gamma_poisson",),
+    family="poisson",
 )
 class GammaPoisson(NamedTuple):
     """Poisson counts with a gamma prior of the rate of every column.
