@@ -47,7 +47,8 @@ Methods of a separable family, the first four of which run inside kernels:
     Mean statistics and weights of the rows. Default: the rows themselves, with weight 1.
 ``coordinates(X)``
     The rows in coordinates in which a cluster is about as wide wherever its mean is, such as roots
-    of counts. They are for estimates of density, see ``fastrbhc.selection``. Default: the rows.
+    of counts. They are for estimates of density, see ``fastrbhc.selection``. Default: columns
+    divided by their standard deviations, so that units do not matter.
 ``candidates(X, sample_weight)``
     Records to choose from, if a parameter is left to the data. Default: none.
 ``in_units_of_rows(means)``
@@ -79,6 +80,7 @@ from fastrbhc._engine.geometry.separable_columns import (
     unknown_variance,
 )
 from fastrbhc._register import Register
+from fastrbhc.families._scaling import centre_and_scale, scaled
 from fastrbhc.families._smoothing import NONE, Smoothing
 
 
@@ -230,6 +232,10 @@ def _unchanged(self: Any, values: NDArray[np.float64]) -> NDArray[np.float64]:
     return values
 
 
+def _standardised(self: Any, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    return scaled(X, *centre_and_scale(X, None))
+
+
 def _no_candidates(self: Any, X: Any, sample_weight: Any) -> tuple[()]:
     return ()
 
@@ -243,7 +249,7 @@ _DEFAULTS: dict[str, Any] = {
     "n_parameters": _one_per_column,
     "observe": _rows_as_they_are,
     "in_units_of_rows": _unchanged,
-    "coordinates": _unchanged,
+    "coordinates": _standardised,
     "candidates": _no_candidates,
     "check": _no_check,
     "check_rows": _no_check,

@@ -43,6 +43,11 @@ def unscaled(means: NDArray[np.float64], centre: Columns, scale: Columns) -> NDA
     return means * np.array(scale) + np.array(centre)
 
 
+def roots_of_counts(X: NDArray[np.float64]) -> NDArray[np.float64]:
+    """2√(x + ⅜), whose variance is about 1 for Poisson counts of any mean (Anscombe 1948)."""
+    return 2.0 * np.sqrt(X + 0.375)
+
+
 def check_scaling(centre: Columns, scale: Columns) -> None:
     """Reject a centre without a scale, different lengths, and scales that are not positive."""
     if centre is None and scale is None:
@@ -59,11 +64,21 @@ def check_columns(X: NDArray[np.float64], scale: Columns) -> None:
         raise ValueError(f"X has {X.shape[1]} columns, and the family has scales for {len(scale)}")
 
 
-def check_word(smoothing: object) -> bool:
-    """Whether the smoothing is left to the data; raises an error for any other word."""
+def left_to_data(smoothing: float | str) -> bool:
+    """Whether the smoothing is "auto"; raises an error for any other word."""
     if isinstance(smoothing, str) and smoothing != "auto":
         raise ValueError(f"smoothing has to be a number or 'auto', got {smoothing!r}")
     return smoothing == "auto"
+
+
+def amount(smoothing: float | str) -> float:
+    """The smoothing as a number; one that is left to the data needs data."""
+    if isinstance(smoothing, str):
+        raise ValueError(
+            "smoothing='auto' is derived from all rows of a tree: give a number here, or the "
+            "family of such a tree, tree.family"
+        )
+    return smoothing
 
 
 def describe(name: str, smoothing: float | str, scale: Columns) -> str:

@@ -29,11 +29,12 @@ from fastrbhc._engine.simd import LANES, at_most, broadcast, larger, load, small
 from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._scaling import (
     SHARES,
+    amount,
     centre_and_scale,
     check_columns,
     check_scaling,
-    check_word,
     describe,
+    left_to_data,
     scaled,
     unscaled,
 )
@@ -84,17 +85,17 @@ class DiagonalGaussian(NamedTuple):
 
     def check(self) -> None:
         check_scaling(self.centre, self.scale)
-        if not check_word(self.smoothing):
-            check_shift_of_covariance(self.smoothing, "variance")
+        if not left_to_data(self.smoothing):
+            check_shift_of_covariance(amount(self.smoothing), "variance")
 
     def check_rows(self, X: NDArray[np.float64]) -> None:
         check_columns(X, self.scale)
-        if check_word(self.smoothing):
+        if left_to_data(self.smoothing):
             return
         lowest, highest = column_ranges(X)
         unit = 1.0 if self.scale is None else np.array(self.scale)
         width = float(np.max((highest - lowest) / unit))
-        if not width * (width / self.smoothing) < 1e245:
+        if not width * (width / amount(self.smoothing)) < 1e245:
             raise ValueError(
                 f"a column of width {width:.3g} is too wide for the smoothing {self.smoothing:g}: "
                 "the dissimilarity overflows. Choose a larger smoothing, or a larger unit."
@@ -109,19 +110,22 @@ class DiagonalGaussian(NamedTuple):
     def candidates(
         self, X: NDArray[np.float64], sample_weight: NDArray[np.float64] | None
     ) -> tuple[DiagonalGaussian, ...]:
-        if not check_word(self.smoothing):
+        if not left_to_data(self.smoothing):
             return ()
         columns = centre_and_scale(X, sample_weight)
         return tuple(DiagonalGaussian(share, *columns) for share in SHARES)
 
     def smoothing_map(self, n_features: int) -> Smoothing:
-        return shift(self.smoothing)
+        return shift(amount(self.smoothing))
 
     def n_parameters(self, n_features: int) -> int:
         return 2 * n_features
 
     def geometry(self, n_features: int) -> DiagonalCovariance:
-        return DiagonalCovariance(self.smoothing)
+        return DiagonalCovariance(amount(self.smoothing))
+
+    def __repr__(self) -> str:
+        return describe("DiagonalGaussian", self.smoothing, self.scale)
 
 
 class DiagonalCovariance(NamedTuple):

@@ -12,11 +12,12 @@ from fastrbhc._engine.geometry.full_covariance import FullCovariance
 from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._scaling import (
     SHARES,
+    amount,
     centre_and_scale,
     check_columns,
     check_scaling,
-    check_word,
     describe,
+    left_to_data,
     scaled,
     unscaled,
 )
@@ -73,19 +74,19 @@ class Gaussian(NamedTuple):
 
     def check(self) -> None:
         check_scaling(self.centre, self.scale)
-        if not check_word(self.smoothing):
-            check_shift_of_covariance(self.smoothing, "covariance")
+        if not left_to_data(self.smoothing):
+            check_shift_of_covariance(amount(self.smoothing), "covariance")
 
     def check_rows(self, X: NDArray[np.float64]) -> None:
         check_columns(X, self.scale)
-        if check_word(self.smoothing):
+        if left_to_data(self.smoothing):
             return
         lowest, highest = column_ranges(X)
         widths = (highest - lowest) / (1.0 if self.scale is None else np.array(self.scale))
         column = int(np.argmax(widths))
         variance = (0.5 * widths[column]) ** 2
         most = _MAX_CONDITION if X.shape[1] > 1 else _MAX_RATIO
-        if variance > most * self.smoothing:
+        if variance > most * amount(self.smoothing):
             raise ValueError(
                 f"Column {column} is {widths[column]:.3g} wide: its variance may be more than "
                 f"{most:g} times the smoothing {self.smoothing:g}, and the determinants "
@@ -102,13 +103,13 @@ class Gaussian(NamedTuple):
     def candidates(
         self, X: NDArray[np.float64], sample_weight: NDArray[np.float64] | None
     ) -> tuple[Gaussian, ...]:
-        if not check_word(self.smoothing):
+        if not left_to_data(self.smoothing):
             return ()
         columns = centre_and_scale(X, sample_weight)
         return tuple(Gaussian(share, *columns) for share in SHARES)
 
     def smoothing_map(self, n_features: int) -> Smoothing:
-        return shift(self.smoothing)
+        return shift(amount(self.smoothing))
 
     def n_parameters(self, n_features: int) -> int:
         return n_features * (n_features + 3) // 2  # a mean, and a triangle of covariances

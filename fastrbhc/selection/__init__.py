@@ -17,9 +17,3 @@ the rows of the other half says how well the cut describes new rows.
 ``number``
     The number of clusters: `predictive_threshold`.
 """
-
-from __future__ import annotations
-
-from fastrbhc.selection.number import PredictiveChoice, predictive_threshold
-
-__all__ = ["PredictiveChoice", "predictive_threshold"]

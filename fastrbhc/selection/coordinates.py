@@ -38,21 +38,14 @@ class Points(NamedTuple):
     floor: NDArray[np.float64]
 
 
-def points_of_rows(
-    family: Family, X: NDArray[np.float64], weights: NDArray[np.float64]
-) -> Points:
-    """The rows as points, each coordinate divided by its standard deviation if they are few."""
+def points_of_rows(family: Family, X: NDArray[np.float64], weights: NDArray[np.float64]) -> Points:
+    """The rows in the coordinates of their family, or in their principal axes."""
     values = family.coordinates(X)
     values = values - np.average(values, axis=0, weights=weights)
-    spread = np.abs(values).max(axis=0)
-    kept = np.flatnonzero(spread > 0.0)
-    values, rows = values[:, kept] / spread[kept], X[:, kept]
+    kept = np.flatnonzero(np.ptp(values, axis=0) > 0.0)
+    values = values[:, kept]
     variances = np.average(values**2, axis=0, weights=weights)
-    floors = np.array([_floor(column, weights) for column in rows.T])
-    if not np.array_equal(family.coordinates(X), X):  # coordinates of counts have one unit
-        values, variances = values * spread[kept], variances * spread[kept] ** 2
-    else:
-        values, variances = values / np.sqrt(variances), np.ones(kept.size)
+    floors = np.array([_floor(column, weights) for column in X[:, kept].T])
     floor = np.diag(floors * variances)
     if kept.size <= MOST_COORDINATES:
         return Points(values, floor)

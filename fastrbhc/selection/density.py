@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
 from fastrbhc.selection.coordinates import Points
@@ -35,22 +34,19 @@ def log_density(
     smallest = _SMALLEST_VARIANCE * np.average(values**2, axis=0, weights=weights)
     shared = within + _TOWARDS_DIAGONAL * (diagonal - within) + np.diag(smallest)
     further = q + 2.0
-    terms = np.empty((k, at.values.shape[0]))
     order = np.argsort(labels, kind="stable")
     ends = np.cumsum(np.bincount(labels))
+    covariances = np.empty((k, q, q))
     for cluster, stop in enumerate(ends):
         rows = order[ends[cluster - 1] if cluster else 0 : stop]
         scatter = (steps[rows].T * weights[rows]) @ steps[rows]
         size = sizes[cluster]
-        covariance = (scatter + further * shared) / (size + further) * (1.0 + 1.0 / size)
-        factor = np.linalg.cholesky(covariance + points.floor)
-        scaled = solve_triangular(
-            factor, (at.values - means[cluster]).T, lower=True, check_finite=False
-        )
-        terms[cluster] = (
-            np.log(size / total)
-            - 0.5 * np.einsum("ij,ij->j", scaled, scaled)
-            - np.log(np.diag(factor)).sum()
-        )
+        covariances[cluster] = (scatter + further * shared) / (size + further) * (1.0 + 1.0 / size)
+    factors = np.linalg.cholesky(covariances + points.floor)
+    volumes = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+    distances = at.values - means[:, None, :]
+    scaled = distances @ np.linalg.inv(factors).transpose(0, 2, 1)
+    logarithms = np.log(sizes / total) - volumes
+    terms = logarithms[:, None] - 0.5 * np.einsum("kij,kij->ki", scaled, scaled)
     found: NDArray[np.float64] = logsumexp(terms, axis=0)
     return found

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
-from fastrbhc._engine.traversal import labels_after
-from fastrbhc._options import CheckedOptions
+from fastrbhc._build import build
+from fastrbhc._options import CheckedOptions, of_a_sample
 from fastrbhc.families import Family
 from fastrbhc.selection.coordinates import Points, points_of_rows
 from fastrbhc.selection.density import log_density
@@ -53,8 +54,10 @@ def predictions(
     """
     sample = sample_of(families[0], X, sample_weight)
     points = points_of_rows(families[0], sample.rows, sample.weights)
-    halves = [half for division in divisions(sample) for half in division]
-    return [_prediction(family, sample, points, halves, options) for family in families]
+    halves = [half for division in divisions(families[0], sample) for half in division]
+    options = of_a_sample(options)
+    with threadpool_limits(1, "blas"):  # more threads only slow such small matrices down
+        return [_prediction(family, sample, points, halves, options) for family in families]
 
 
 def _prediction(
@@ -85,9 +88,7 @@ def _prediction(
     return Prediction(np.array(numbers), averages, np.sqrt(spread / independent))
 
 
-def _averages(
-    columns: list[list[NDArray[np.float64]]], halves: list[Half]
-) -> NDArray[np.float64]:
+def _averages(columns: list[list[NDArray[np.float64]]], halves: list[Half]) -> NDArray[np.float64]:
     """Log likelihoods averaged over all held-out rows, one for each number of clusters."""
     total = sum(half.weights.sum() for half in halves)
     sums = [np.array(found) @ half.weights for found, half in zip(columns, halves, strict=True)]
@@ -97,14 +98,9 @@ def _averages(
 class _Cuts:
     """The cuts of the tree of one half."""
 
-    def __init__(
-        self, family: Family, sample: Sample, half: Half, options: CheckedOptions
-    ) -> None:
-        from fastrbhc._linkage import build
-
+    def __init__(self, family: Family, sample: Sample, half: Half, options: CheckedOptions) -> None:
         rows = sample.rows[half.places]
         self._tree = build(rows, family, half.weights, options)
 
     def labels(self, n_clusters: int) -> NDArray[np.int64]:
-        n = self._tree.n_leaves
-        return labels_after(self._tree.merges, n, n - min(n_clusters, n))
+        return self._tree.cut(n_clusters=n_clusters)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._options import CheckedOptions, quiet
+from fastrbhc._options import CheckedOptions
 from fastrbhc.families import Family
 from fastrbhc.selection.held_out import Prediction, predictions
 
@@ -23,6 +23,6 @@ def resolve(
     offered = list(family.candidates(X, sample_weight))
     if not offered:
         return family, None
-    found = predictions(offered, X, sample_weight, quiet(options))
+    found = predictions(offered, X, sample_weight, options)
     best = int(np.argmax([prediction.log_likelihoods.max() for prediction in found]))
     return offered[best], found[best]

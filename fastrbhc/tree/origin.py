@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 AnyTree = TypeVar("AnyTree", bound="Dendrogram")
 # How a λ may have been chosen.
-WAYS = ("given", "n_clusters", "kmeans", "gap", "evidence")
+WAYS = ("given", "n_clusters", "predictive", "gap", "evidence", "kmeans")
 # Parameters of families that JSON has no numbers for.
 _NOT_FINITE = ("inf", "-inf", "nan")
 
@@ -30,7 +30,7 @@ class Chosen:
     ----------
     threshold : float
         λ; with a number of clusters, the level of the first merge that is not made.
-    by : {"given", "n_clusters", "kmeans", "gap", "evidence"}
+    by : {"given", "n_clusters", "predictive", "gap", "evidence", "kmeans"}
         How it was chosen.
     n_clusters : int or None
         The number of clusters, if that was given. Merges at the same level may come between it
@@ -103,8 +103,9 @@ def family_for(tree: Dendrogram, given: str | Family | None) -> Family:
 def described(family: Any) -> dict[str, Any]:
     """A family as its name and its parameters, for files."""
     parameters = {
-        key: value if math.isfinite(value) else str(value)
+        key: str(value) if isinstance(value, float) and not math.isfinite(value) else value
         for key, value in family._asdict().items()
+        if value is not None
     }
     return {"name": family.name, "parameters": parameters}
 
@@ -131,6 +132,7 @@ def family_described(content: Any) -> Family | None:
     if not set(given) <= set(cls._fields):
         unknown = min(set(given) - set(cls._fields))
         raise ValueError(f"this tree has a family {name!r} with an unknown parameter {unknown!r}")
+    given = {key: tuple(v) if isinstance(v, list) else v for key, v in given.items()}
     for key, value in given.items():
         default = cls._field_defaults.get(key)
         is_switch = isinstance(default, bool) if default is not None else isinstance(value, bool)
@@ -145,4 +147,6 @@ def family_described(content: Any) -> Family | None:
 
 
 def _is_parameter(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return all(type(number) in (int, float) for number in value)
     return type(value) in (bool, int, float) or value in _NOT_FINITE
