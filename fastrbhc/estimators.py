@@ -86,7 +86,7 @@ class RBHC(TreeEstimator):
     >>> model.n_clusters_
     2
     >>> model.predict([[4, 6], [48, 55]]).tolist()
-    [0, 1]
+    [1, 0]
     """
 
     def __init__(

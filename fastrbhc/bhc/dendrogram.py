@@ -62,7 +62,7 @@ class BayesianDendrogram(Dendrogram):
     >>> tree.probabilities.round(3).tolist()
     [0.974, 0.814, 0.0]
     >>> tree.cut().tolist()
-    [0, 0, 1, 1]
+    [1, 1, 0, 0]
     >>> round(tree.log_evidence, 3)
     -17.001
     """
