@@ -126,26 +126,24 @@ def test_clusters_are_numbered_by_weight_level_and_row(family, data):
     np.testing.assert_array_equal(labels, labels_of_sets(tree, range(len(X) - k)))
 
 
-def test_many_clusters_are_numbered_alike():
-    """More than a sort of few numbers takes, with and without ties and weights."""
-    rng = np.random.default_rng(0)
-    for X in (rng.normal(size=(9000, 2)), rng.integers(0, 60, (9000, 2)).astype(float)):
-        for weights in (None, rng.integers(1, 4, 9000)):
-            tree = linkage(X, "ward", sample_weight=weights)
-            labels = tree.cut(n_clusters=5000)
-            np.testing.assert_array_equal(labels, labels_of_sets(tree, range(4000)))
-
-
-def random_forest(rng, n, m):
-    """Merges of random nodes at random heights, with ties and inversions."""
+def random_forest(rng, n, m, heights=None, weights=None):
+    """Merges of random nodes; by default with weights, ties and inversions."""
     nodes, children = list(range(n)), []
     for i in range(m):
         pair = [nodes.pop(rng.integers(len(nodes))) for _ in range(2)]
         children.append(sorted(pair))
         nodes.append(n + i)
-    weights = rng.integers(0, 4, n).astype(float)
-    heights = rng.integers(0, 9, m).astype(float)
+    heights = rng.integers(0, 9, m).astype(float) if heights is None else heights
+    weights = rng.integers(0, 4, n).astype(float) if weights is None else weights
     return dendrogram_of_merges(np.array(children).reshape(-1, 2), heights, weights)
+
+
+@pytest.mark.parametrize("weights", [None, np.ones(6000)], ids=["weights", "no weights"])
+@pytest.mark.parametrize("ties", [True, False])
+def test_more_clusters_than_a_simple_sort_takes(ties, weights):
+    rng = np.random.default_rng(0)
+    tree = random_forest(rng, 6000, 3500, None if ties else rng.random(3500), weights)
+    np.testing.assert_array_equal(tree.cut(n_clusters=3000), labels_of_sets(tree, range(3000)))
 
 
 @pytest.mark.parametrize("seed", range(10))
