@@ -17,8 +17,7 @@ from fastrbhc.plotting.html import FittedHTML
 class TreeEstimator(Stamped, FittedHTML, ClusterMixin, BaseEstimator):
     """Base of estimators that build a tree of the rows and cut it into clusters.
 
-    A subclass defines ``_distribution``. Its ``fit`` calls ``_check``, ``_keep_tree`` and
-    ``_keep_labels``.
+    A subclass defines ``_distribution``. Its ``fit`` calls ``_check`` and ``_keep_tree``.
     """
 
     def _distribution(self) -> HasDomain:
@@ -31,27 +30,13 @@ class TreeEstimator(Stamped, FittedHTML, ClusterMixin, BaseEstimator):
         validate_data(self, X, reset=reset, skip_check_array=True)  # names and number of columns
         return rows
 
-    def _keep_tree(self, tree: Any) -> None:
+    def _keep_tree(self, tree: Any, **cut: Any) -> None:
+        """Keep the tree and the clusters of a cut, by default at the λ that it remembers."""
         self.dendrogram_ = tree
         self.children_, self.distances_ = tree.merges, tree.heights
         self.n_leaves_ = tree.n_leaves
-
-    def _keep_labels(
-        self,
-        labels: NDArray[np.int64],
-        weights: NDArray[np.float64],
-        values: NDArray[np.float64],
-    ) -> NDArray[np.intp]:
-        """Number the clusters from the heaviest down; returns the previous number of each.
-
-        Of two clusters of the same weight, the one with the smaller values comes first: (columns,
-        clusters). So numbers do not depend on the order of the rows.
-        """
-        order = np.lexsort((*values[::-1], -weights))
-        numbers = np.empty_like(order)
-        numbers[order] = np.arange(order.size)
-        self.labels_, self.n_clusters_ = numbers[labels], order.size
-        return order
+        self.labels_ = tree.cut(**cut)
+        self.n_clusters_ = int(self.labels_.max()) + 1
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -102,7 +102,7 @@ def _grow(
 
 def _look_at(tree: Any) -> None:
     """Call the methods of a tree."""
-    tree.cut(n_clusters=2)
+    tree.cut(n_clusters=2, min_size=2)
     tree.path()
     tree.leaves_order()
     tree.members(tree.n_leaves)

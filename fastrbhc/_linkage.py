@@ -25,13 +25,14 @@ from fastrbhc._engine.planning.execution import (
 from fastrbhc._engine.planning.plan import Plan, plan
 from fastrbhc._options import DEFAULT_GUESS, DEFAULT_MULTIPLIER, CheckedOptions, LinkageOptions
 from fastrbhc._progress import Progress, compiling_shown
-from fastrbhc._validation import check_rows, check_weights
+from fastrbhc._validation import check_rows, check_weights, column_names
 from fastrbhc.families import Family, as_family
 from fastrbhc.reducibility.audit import Tally, audit_merges
 from fastrbhc.reducibility.compare import first_departure
 from fastrbhc.reducibility.report import report_of
 from fastrbhc.thresholds import FROM_ROWS, FROM_TREE
 from fastrbhc.tree.dendrogram import Dendrogram, dendrogram_of_merges, forest_at
+from fastrbhc.tree.origin import Chosen, Origin, remembering
 
 # Number of triples per distinct row in an audit by sample.
 _SAMPLED_EACH = 10
@@ -104,7 +105,8 @@ def linkage(
     Returns
     -------
     Dendrogram
-        Merges, heights and weights; ``cut`` gives labels.
+        Merges, heights and weights; ``cut`` gives labels. It remembers its family, the names of
+        its columns and λ.
 
     Notes
     -----
@@ -131,17 +133,19 @@ def linkage(
     checked = options.checked(family)
     rows = [check_rows(X, family)]
     weights = check_weights(sample_weight, rows[0].shape[0])
-    n_features = rows[0].shape[1]
+    names = column_names(X)
     with compiling_shown(checked.progress):
         if checked.choice in FROM_ROWS:
             choose = FROM_ROWS[checked.choice]
             level = choose(rows[0], family, DEFAULT_GUESS, DEFAULT_MULTIPLIER, weights, None)
-            checked = replace(checked, threshold=level, choice=None)
+            checked = replace(checked, threshold=level)
         # Passed without keeping a reference, so that converted rows are freed once points are made.
         tree = build(rows.pop(), family, weights, checked)
-        if checked.choice is None:
-            return tree
-        return forest_at(tree, FROM_TREE[checked.choice](tree, family, n_features, weights))
+        if checked.choice in FROM_TREE:
+            tree = forest_at(tree, FROM_TREE[checked.choice](tree))
+    if threshold is None:
+        return remembering(tree, names)
+    return remembering(tree, names, Chosen(tree.threshold, checked.choice or "given"))
 
 
 def build(
@@ -150,12 +154,13 @@ def build(
     sample_weight: NDArray[np.float64] | None,
     options: CheckedOptions,
 ) -> Dendrogram:
-    """The tree of rows that have been checked."""
+    """The tree of rows that have been checked; it remembers this family."""
     n, n_features = X.shape
+    origin = Origin(family, n_features)
     leaf_weights = np.ones(n) if sample_weight is None else sample_weight
     if options.threshold <= 0.0:  # d < 0 never holds
         none = np.empty((0, 2), np.int64)
-        tree = dendrogram_of_merges(none, np.empty(0), leaf_weights, options.threshold)
+        tree = dendrogram_of_merges(none, np.empty(0), leaf_weights, options.threshold, origin)
         return (
             tree if options.audit is False else replace(tree, audit=report_of(tree, "proof", True))
         )
@@ -193,12 +198,14 @@ def build(
         findings = None
         if points_for_audit is not None:
             findings = _examine(family, geometry, points_for_audit, chosen, merges, options, report)
-    tree, nodes = _tree(merges, point_of_row, leaf_weights, options.threshold)
+    tree, nodes = _tree(merges, point_of_row, leaf_weights, options.threshold, origin)
     if findings is None:
         return tree
     departure = None
     if findings.greedy is not None:
-        greedy_tree, _ = _tree(findings.greedy, point_of_row, leaf_weights, options.threshold)
+        greedy_tree, _ = _tree(
+            findings.greedy, point_of_row, leaf_weights, options.threshold, origin
+        )
         departure = first_departure(tree, greedy_tree)
         if departure is None and len(greedy_tree.merges) > len(tree.merges):
             departure = len(tree.merges)
@@ -257,11 +264,12 @@ def _tree(
     point_of_row: NDArray[np.int64],
     leaf_weights: NDArray[np.float64],
     threshold: float,
+    origin: Origin,
 ) -> tuple[Dendrogram, NDArray[np.int64]]:
     """The tree of the rows from the merges of the distinct points, and the node of each point."""
     n_points = int(point_of_row.max()) + 1
     children, heights, nodes = with_repeated_rows(*merges, point_of_row, n_points)
-    return dendrogram_of_merges(children, heights, leaf_weights, threshold), nodes
+    return dendrogram_of_merges(children, heights, leaf_weights, threshold, origin), nodes
 
 
 def _sample(n: int, m: int) -> NDArray[np.int64] | None:

@@ -12,13 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 from fastrbhc._base_estimator import TreeEstimator
 from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.observations import weighted
-from fastrbhc._engine.clusters.record import selected
 from fastrbhc._linkage import build
 from fastrbhc._options import DEFAULT_GUESS, DEFAULT_MULTIPLIER, LinkageOptions
 from fastrbhc._progress import compiling_shown
-from fastrbhc._validation import check_count, check_weights
+from fastrbhc._validation import check_count, check_weights, column_names
 from fastrbhc.families import Family, as_family
 from fastrbhc.thresholds import FROM_ROWS, FROM_TREE
+from fastrbhc.tree.dendrogram import Dendrogram
+from fastrbhc.tree.origin import Chosen, remembering
 from fastrbhc.tree.summaries import summary_of_clusters
 
 
@@ -59,14 +60,15 @@ class RBHC(TreeEstimator):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Cluster of each row. The heaviest cluster is 0; numbers do not depend on the order of
-        the rows, unlike those of ``dendrogram_.cut``, which are assigned by first appearance.
+        Cluster of each row, numbered as by ``dendrogram_.cut()``: the heaviest cluster is 0. Of
+        equally heavy ones the lower comes first, by the largest height within; only if these agree
+        too, numbers depend on the order of the rows.
     n_clusters_ : int
         Number of clusters.
     threshold_ : float
         The λ that was used; with ``n_clusters``, the level of the first merge not made.
     dendrogram_ : Dendrogram
-        The tree, or the forest if merging stopped at λ.
+        The tree, or the forest if merging stopped at λ. It remembers the family and λ.
     children_, distances_ : ndarray
         Merges and heights of the tree, as scikit-learn names them.
     n_leaves_ : int
@@ -84,7 +86,7 @@ class RBHC(TreeEstimator):
     >>> model.n_clusters_
     2
     >>> model.predict([[4, 6], [48, 55]]).tolist()
-    [0, 1]
+    [1, 0]
     """
 
     def __init__(
@@ -155,10 +157,13 @@ class RBHC(TreeEstimator):
                 guess, seed = self.n_clusters_guess, self.random_state
                 level = FROM_ROWS[choice](rows, family, guess, self.multiplier, weights, seed)
             stop = np.inf if self.compute_full_tree else level
-            self._keep_tree(build(rows, family, weights, replace(options, threshold=stop)))
+            tree = build(rows, family, weights, replace(options, threshold=stop))
             if choice in FROM_TREE:
-                level = FROM_TREE[choice](self.dendrogram_, family, rows.shape[1], weights)
-            self._keep_clusters(rows, family, weights, self._cut(level))
+                level = FROM_TREE[choice](tree)
+            chosen = self._chosen(tree, level, choice)
+            self.threshold_ = chosen.threshold
+            self._keep_tree(remembering(tree, column_names(X), chosen))
+            self._keep_clusters(rows, family, weights)
         return self
 
     def fit_predict(
@@ -242,27 +247,19 @@ class RBHC(TreeEstimator):
         if self.n_clusters is not None and not isinstance(self.threshold, str | None):
             raise ValueError("give either threshold or n_clusters, and not both")
 
-    def _cut(self, level: float) -> NDArray[np.int64]:
-        tree = self.dendrogram_
+    def _chosen(self, tree: Dendrogram, level: float, choice: str | None) -> Chosen:
         if self.n_clusters is None:
-            self.threshold_ = level
-            return tree.cut(threshold=level)
+            return Chosen(level, choice or "given")
         undone = tree.levels[tree.n_leaves - self.n_clusters :]
-        self.threshold_ = float(undone[0]) if undone.size else np.inf
-        return tree.cut(n_clusters=self.n_clusters)
+        return Chosen(float(undone[0]) if undone.size else np.inf, "n_clusters", self.n_clusters)
 
     def _keep_clusters(
-        self,
-        rows: NDArray[np.float64],
-        family: Family,
-        weights: NDArray[np.float64] | None,
-        labels: NDArray[np.int64],
+        self, rows: NDArray[np.float64], family: Family, weights: NDArray[np.float64] | None
     ) -> None:
-        """Number the clusters, and keep their statistics for new rows."""
+        """Keep the statistics of the clusters, for new rows."""
         self._family = family
         geometry = family.geometry(rows.shape[1])
         points = weighted(family.observe(rows), weights)
-        n_clusters = int(labels.max()) + 1
-        clusters = statistics.clusters_of_groups(geometry, points, labels, n_clusters)
-        order = self._keep_labels(labels, clusters.weights, clusters.means)
-        self._clusters = selected(clusters, order)
+        self._clusters = statistics.clusters_of_groups(
+            geometry, points, self.labels_, self.n_clusters_
+        )

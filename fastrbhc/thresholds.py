@@ -22,6 +22,7 @@ from fastrbhc._engine.clusters.observations import Observations, take, weighted
 from fastrbhc._validation import check_count, check_rows, check_weights, check_whole
 from fastrbhc.families import Family, as_family
 from fastrbhc.tree.dendrogram import Dendrogram
+from fastrbhc.tree.origin import family_for
 
 # k-means centres are found on at most this many rows; all rows are then assigned to them.
 SUBSAMPLE = 100_000
@@ -186,8 +187,8 @@ def gap_threshold(tree: Dendrogram, *, max_clusters: int = 40) -> float:
 
 def evidence_threshold(
     tree: Dendrogram,
-    family: str | Family,
-    n_features: int,
+    family: str | Family | None = None,
+    n_features: int | None = None,
     *,
     sample_weight: ArrayLike | None = None,
 ) -> float:
@@ -213,12 +214,12 @@ def evidence_threshold(
     ----------
     tree : Dendrogram
         A whole tree, built without a threshold.
-    family : str or record
-        The family of the tree.
-    n_features : int
-        Number of columns of its rows.
+    family : str or record, optional
+        Another family than the one that the tree remembers.
+    n_features : int, optional
+        Number of columns of the rows; by default as the tree remembers it.
     sample_weight : array-like of shape (n,), optional
-        Weights of the rows, if the tree has them.
+        Weights of the rows; by default those of the tree.
 
     Returns
     -------
@@ -239,24 +240,18 @@ def evidence_threshold(
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.poisson(5, (50, 2)), rng.poisson(50, (50, 2))])
     >>> tree = fastrbhc.linkage(X, "poisson")
-    >>> threshold = fastrbhc.evidence_threshold(tree, "poisson", n_features=2)
+    >>> threshold = fastrbhc.evidence_threshold(tree)
     >>> int(tree.cut(threshold=threshold).max()) + 1
     2
     """
-    family = as_family(family)
+    family = family_for(tree, family)
     check_whole(tree)
+    n_features = tree.n_features if n_features is None else n_features
+    if n_features is None:
+        raise ValueError("this tree does not remember its number of columns: give n_features=")
     check_count(n_features, "n_features")
     weights = check_weights(sample_weight, tree.n_leaves)
-    return _evidence(tree, family, n_features, weights)
-
-
-def _evidence(
-    tree: Dendrogram,
-    family: Family,
-    n_features: int,
-    sample_weight: NDArray[np.float64] | None,
-) -> float:
-    leaves = np.ones(tree.n_leaves) if sample_weight is None else sample_weight
+    leaves = tree.node_weights[: tree.n_leaves] if weights is None else weights
     weights = np.concatenate([leaves, tree.weights])
     proper = tree.levels > 0.0  # copies, and rows without weight, stay together
     a, b = weights[tree.merges[proper]].T
@@ -279,9 +274,9 @@ def threshold_for(tree: Dendrogram, n_clusters: int) -> float:
 
 
 # Ways to choose λ by name: from the rows before there is a tree, or from the whole tree.
-# Each takes (rows, family, guess, multiplier, weights, seed), or (tree, family, columns, weights).
+# Each takes (rows, family, guess, multiplier, weights, seed), or the tree, which remembers them.
 FROM_ROWS: dict[str, Callable[..., float]] = {"kmeans": _kmeans_threshold}
-FROM_TREE: dict[str, Callable[..., float]] = {
-    "gap": lambda tree, family, n_features, weights: gap_threshold(tree),
-    "evidence": _evidence,
+FROM_TREE: dict[str, Callable[[Dendrogram], float]] = {
+    "gap": gap_threshold,
+    "evidence": evidence_threshold,
 }

@@ -78,18 +78,23 @@ def _sum_up(merges, values, sums):
         sums[i] = (values[a] if a < n else sums[a - n]) + (values[b] if b < n else sums[b - n])
 
 
-def labels_after(merges: NDArray[np.int64], n_leaves: int, count: int) -> NDArray[np.int64]:
-    """Labels after the first `count` merges, numbered by first appearance."""
+def roots_after(merges: NDArray[np.int64], n_leaves: int, count: int) -> NDArray[np.int64]:
+    """The node that holds each leaf after the first `count` merges."""
     roots = np.arange(n_leaves + count)
     _descend_from_roots(merges[:count], n_leaves, roots)
-    return labels_by_appearance(roots[:n_leaves], n_leaves + count)
+    return roots[:n_leaves]
 
 
-def labels_by_appearance(clusters: NDArray[np.int64], n_nodes: int) -> NDArray[np.int64]:
-    """Labels 0, 1, … of leaves whose clusters are named by nodes, in order of appearance."""
-    labels = np.empty(clusters.size, np.int64)
-    _number(clusters, np.full(n_nodes, -1), labels)
-    return labels
+def appearances(
+    clusters: NDArray[np.int64], n_nodes: int, most_clusters: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The clusters of the leaves, named by nodes, in the order in which they appear.
+
+    Also the place of each node in that order, −1 for nodes that are no cluster.
+    """
+    nodes, numbers = np.empty(most_clusters, np.int64), np.full(n_nodes, -1)
+    used = _find_appearances(clusters, numbers, nodes)
+    return nodes[:used], numbers
 
 
 @kernel
@@ -100,13 +105,14 @@ def _descend_from_roots(merges, n_leaves, roots):
 
 
 @kernel
-def _number(clusters, numbers, labels):
+def _find_appearances(clusters, numbers, nodes):
     used = 0
     for leaf in range(clusters.size):
         if numbers[clusters[leaf]] < 0:
             numbers[clusters[leaf]] = used
+            nodes[used] = clusters[leaf]
             used += 1
-        labels[leaf] = numbers[clusters[leaf]]
+    return used
 
 
 def leaf_spans(
@@ -166,3 +172,67 @@ def _share_labels(merges, n_leaves, common):
     for i in range(merges.shape[0]):
         a, b = common[merges[i, 0]], common[merges[i, 1]]
         common[n_leaves + i] = a if a == b else -1
+
+
+def grouped(
+    merges: NDArray[np.int64],
+    n_leaves: int,
+    sizes: NDArray[np.float64],
+    splits: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """The tree of some of its merges, given in their order: all others are never undone.
+
+    Where merges below such another one are undone, its smaller part goes with the larger part of
+    what is left. Returns the group of each leaf, the merges of groups, and of every group and union
+    of groups the highest node.
+    """
+    n_groups = n_leaves - merges.shape[0] + splits.size
+    groups, tops = (
+        np.full(n_leaves + merges.shape[0], -1),
+        np.empty(n_groups + splits.size, np.int64),
+    )
+    joined = np.empty((splits.size, 2), np.int64)
+    _group(merges, n_leaves, sizes, splits, groups, np.full(n_groups, -1))
+    _join_groups(merges, n_leaves, splits, groups, np.arange(n_groups), joined, tops)
+    return groups[:n_leaves].copy(), joined, tops
+
+
+@kernel
+def _group(merges, n_leaves, sizes, splits, groups, numbers):
+    """The group of every node, from the roots down: of a split, the larger part keeps it."""
+    used, place = 0, splits.size - 1
+    for node in range(groups.size - 1, -1, -1):
+        if groups[node] < 0:
+            groups[node] = used
+            used += 1
+        i = node - n_leaves
+        if i < 0:
+            continue
+        a, b = merges[i, 0], merges[i, 1]
+        groups[a] = groups[b] = groups[node]
+        if place >= 0 and splits[place] == i:
+            groups[a if sizes[a] < sizes[b] else b] = used
+            used += 1
+            place -= 1
+    seen = 0  # groups by their first rows
+    for node in range(groups.size):
+        if numbers[groups[node]] < 0:
+            numbers[groups[node]] = seen
+            seen += 1
+        groups[node] = numbers[groups[node]]
+
+
+@kernel
+def _join_groups(merges, n_leaves, splits, groups, unions, joined, tops):
+    """The merges of groups, and the highest node of each group and each union of groups."""
+    place = 0
+    for node in range(groups.size):
+        i = node - n_leaves
+        if place < splits.size and splits[place] == i:
+            for side in range(2):
+                part = unions[groups[merges[i, side]]]
+                # Crumbs may have come later, and are no part of it.
+                joined[place, side], tops[part] = part, merges[i, side]
+            unions[groups[node]] = unions.size + place
+            place += 1
+        tops[unions[groups[node]]] = node

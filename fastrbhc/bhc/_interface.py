@@ -7,6 +7,8 @@ name, domain
     As those of a family, see `fastrbhc.families`.
 tunable
     The fields that ``hyperparameters="evidence"`` varies, all of them positive numbers.
+family
+    The name of the family that the model puts a prior on; None if there is none.
 
 Its methods are plain Python:
 
@@ -78,6 +80,7 @@ class Model(Protocol):
     kind: str
     domain: Domain
     tunable: tuple[str, ...]
+    family: str | None
     _fields: tuple[str, ...]
 
     def with_defaults(self, X: NDArray[np.float64]) -> Model: ...
@@ -114,7 +117,12 @@ ModelClass = TypeVar("ModelClass", bound=type)
 
 
 def model(
-    name: str, *, domain: Domain, tunable: tuple[str, ...], aliases: tuple[str, ...] = ()
+    name: str,
+    *,
+    domain: Domain,
+    tunable: tuple[str, ...],
+    aliases: tuple[str, ...] = (),
+    family: str | None = None,
 ) -> Callable[[ModelClass], ModelClass]:
     """Declare a class of records as a conjugate model: state its properties and register it.
 
@@ -128,6 +136,9 @@ def model(
         Fields that the search for the largest evidence varies.
     aliases : tuple of str
         Further names.
+    family : str, optional
+        The family of `fastrbhc.families` that the model puts a prior on, for summaries and
+        pictures of its trees.
 
     Returns
     -------
@@ -154,6 +165,7 @@ def model(
             "kind": "model",  # in messages
             "domain": domain,
             "tunable": tunable,
+            "family": family,
         }
         if not hasattr(cls, "check_rows"):
             stated["check_rows"] = _no_check

@@ -17,11 +17,13 @@ from fastrbhc._engine.neighbors.brute import Brute
 from fastrbhc._engine.threads import Threads
 from fastrbhc._engine.traversal import renumbered
 from fastrbhc._progress import Progress
-from fastrbhc._validation import check_rows, check_threads
+from fastrbhc._validation import check_rows, check_threads, column_names
 from fastrbhc.bhc._interface import LOG_TREE, Model, as_model
 from fastrbhc.bhc.dendrogram import BayesianDendrogram, bayesian_dendrogram
 from fastrbhc.bhc.evidence import check_search, most_trials, search
 from fastrbhc.bhc.potentials import clusters_of_rows, potentials_of
+from fastrbhc.families import as_family
+from fastrbhc.tree.origin import Origin, remembering
 
 # Below this much work, in pairs times columns, a second thread costs more than it gains.
 _WORTH_A_THREAD = 1_000_000
@@ -90,7 +92,7 @@ def bhc_linkage(
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.poisson(5, (20, 2)), rng.poisson(50, (20, 2))])
     >>> tree = fastrbhc.bhc_linkage(X, "poisson")
-    >>> tree.cut().tolist() == [0] * 20 + [1] * 20
+    >>> tree.cut().tolist() == [1] * 20 + [0] * 20
     True
     >>> bool(tree.probabilities[-1] < 0.5)
     True
@@ -99,7 +101,8 @@ def bhc_linkage(
     check_search(alpha, hyperparameters)
     n_threads = check_threads(n_jobs)
     rows = check_rows(X, record)
-    return fit_tree(rows, record, alpha, hyperparameters, n_threads, progress, random_state).tree
+    fitted = fit_tree(rows, record, alpha, hyperparameters, n_threads, progress, random_state)
+    return remembering(fitted.tree, column_names(X))
 
 
 def fit_tree(
@@ -127,7 +130,9 @@ def fit_tree(
     with Progress(progress, totals) as report:
         found, log_alpha = search(rows, model, alpha, hyperparameters, trial, report, random_state)
         tree = build(rows, found, log_alpha, n_threads, report)
-    return Fitted(in_given_order(tree, order), found)
+    origin = Origin(None if found.family is None else as_family(found.family), X.shape[1])
+    remembered = replace(in_given_order(tree, order), origin=origin, model=found)
+    return Fitted(remembered, found)
 
 
 def build(

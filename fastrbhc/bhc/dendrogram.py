@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Never
+from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from fastrbhc._engine.jit import kernel
-from fastrbhc._engine.traversal import labels_by_appearance
-from fastrbhc._validation import check_count, check_number, check_share
+from fastrbhc._engine.traversal import subtree_maxima
+from fastrbhc._validation import check_number, check_share
 from fastrbhc.bhc.likelihoods.rising import log_rising
 from fastrbhc.bhc.potentials import log_sum
+from fastrbhc.tree.cuts import Stem, numbered
 from fastrbhc.tree.dendrogram import Dendrogram, refuse_misplaced
+
+if TYPE_CHECKING:
+    from fastrbhc.bhc._interface import Model
 
 
 def _nothing() -> NDArray[np.float64]:
@@ -30,8 +34,8 @@ class BayesianDendrogram(Dendrogram):
 
     Attributes
     ----------
-    merges, weights, n_leaves, steps
-        As in `Dendrogram`.
+    merges, weights, n_leaves, steps, origin
+        As in `Dendrogram`. The family is the one that ``model`` puts a prior on.
     heights : ndarray of shape (n_leaves - 1,)
         Logarithms of the odds against each merge, −``log_odds``: negative if it is more likely than
         not. A parent is often below its child, because large clusters are more certain than small
@@ -46,6 +50,8 @@ class BayesianDendrogram(Dendrogram):
         log γ, the same sum without the data, by which φ(X | T) is divided to give p(X | T).
     log_evidence : float
         Lower bound of the log marginal likelihood of the Dirichlet-process mixture.
+    model : record or None
+        The model with all its hyperparameters. JSON leaves it out.
 
     Examples
     --------
@@ -56,7 +62,7 @@ class BayesianDendrogram(Dendrogram):
     >>> tree.probabilities.round(3).tolist()
     [0.974, 0.814, 0.0]
     >>> tree.cut().tolist()
-    [0, 0, 1, 1]
+    [1, 1, 0, 0]
     >>> round(tree.log_evidence, 3)
     -17.001
     """
@@ -66,6 +72,7 @@ class BayesianDendrogram(Dendrogram):
     log_trees: NDArray[np.float64] = field(default_factory=_nothing)
     log_gammas: NDArray[np.float64] = field(default_factory=_nothing)
     log_evidence: float = math.nan
+    model: Model | None = None
 
     @property
     def log_odds(self) -> NDArray[np.float64]:
@@ -92,8 +99,9 @@ class BayesianDendrogram(Dendrogram):
     def cut(
         self,
         *misplaced: Never,
-        threshold: float | None = None,
-        n_clusters: int | None = None,
+        threshold: float | ArrayLike | None = None,
+        n_clusters: int | ArrayLike | None = None,
+        min_size: int | None = None,
         probability: float | None = None,
     ) -> NDArray[np.int64]:
         """Labels of the rows: by default those of the cut at r < 0.5 (Heller & Ghahramani 2005).
@@ -106,18 +114,21 @@ class BayesianDendrogram(Dendrogram):
         ----------
         *misplaced
             None: every value has to be given with its name.
-        threshold : float, optional
+        threshold : float or list of floats, optional
             Stop merging at this height instead, as Lee & Choi (2015) put it: keep the merges up to
             the first that has −log odds ≥ threshold. 0 stands for r = 0.5.
-        n_clusters : int, optional
+        n_clusters : int or list of ints, optional
             Undo the last merges, so that exactly this many clusters remain.
+        min_size : int, optional
+            No cluster has fewer rows than this, as in `Dendrogram.cut`; only together with one of
+            the two.
         probability : float, optional
             A limit other than 0.5, between 0 and 1.
 
         Returns
         -------
         labels : ndarray of shape (n_leaves,), int64
-            Labels 0…k−1, numbered by first appearance.
+            Labels 0…k−1, the largest cluster first; more in `Dendrogram.cut`.
 
         Examples
         --------
@@ -125,23 +136,28 @@ class BayesianDendrogram(Dendrogram):
         >>> from fastrbhc.bhc import GammaPoisson
         >>> tree = fastrbhc.bhc_linkage([[3], [4], [40], [38]], GammaPoisson(1.0, 0.1), 0.5)
         >>> tree.cut(probability=0.85).tolist()
-        [0, 1, 2, 2]
+        [1, 2, 0, 0]
         >>> tree.cut(threshold=0.0).tolist()
-        [0, 0, 1, 1]
+        [1, 1, 0, 0]
         """
         refuse_misplaced(misplaced)
         if sum(given is not None for given in (threshold, n_clusters, probability)) > 1:
             raise ValueError("cut needs one of threshold, n_clusters and probability, not several")
-        if n_clusters is not None:
-            return super().cut(n_clusters=check_count(n_clusters, "n_clusters", self.n_leaves))
-        if threshold is not None:
-            level = check_number(threshold, "threshold")
-            count = int(np.searchsorted(self.levels, level, side="left"))
-            return super().cut(n_clusters=self.n_leaves - count)
+        if threshold is not None or n_clusters is not None:
+            return self._cut(threshold, n_clusters, min_size)
+        if min_size is not None:
+            raise ValueError("min_size needs threshold or n_clusters: undoing merges from the last")
         share = 0.5 if probability is None else check_share(probability, "probability")
-        likely = self.log_odds >= logit(share)
-        labels: NDArray[np.int64] = _labels_from_the_root(self.merges, likely, self.n_leaves)
-        return labels
+        clusters = np.arange(self.n_leaves + len(self.merges))
+        _descend(self.merges, self.log_odds >= logit(share), self.n_leaves, clusters)
+        return numbered(self._stem(), clusters[: self.n_leaves])
+
+    def _stem(self) -> Stem:
+        highest = subtree_maxima(self.merges, self.heights, self.n_leaves)
+        return Stem(self.merges, self.levels, self.weights, highest, self.n_leaves)
+
+    def _checked_level(self, threshold: Any) -> float:
+        return check_number(threshold, "threshold")
 
     def to_scipy(self) -> NDArray[np.float64]:
         """A linkage matrix for ``scipy.cluster.hierarchy``, as for `Dendrogram`.
@@ -223,15 +239,6 @@ def _recur(merges, heights, log_leaves, log_alpha, hypotheses, trees, gammas, we
         hypotheses[i] = apart - heights[i]
         trees[i] = log_sum(hypotheses[i], apart)
         gammas[i] = log_sum(log_alpha + math.lgamma(weight), gamma)
-
-
-def _labels_from_the_root(
-    merges: NDArray[np.int64], likely: NDArray[np.bool_], n_leaves: int
-) -> NDArray[np.int64]:
-    """Labels by first appearance; a cluster is a likely node without one above it, or a leaf."""
-    clusters = np.arange(n_leaves + merges.shape[0])
-    _descend(merges, likely, n_leaves, clusters)
-    return labels_by_appearance(clusters[:n_leaves], clusters.size)
 
 
 @kernel

@@ -11,12 +11,12 @@ from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
 from fastrbhc._base_estimator import TreeEstimator
-from fastrbhc._engine.clusters.observations import Observations, order_by_value
-from fastrbhc._validation import check_count, check_share, check_threads
+from fastrbhc._validation import check_count, check_share, check_threads, column_names
 from fastrbhc.bhc._interface import Model, as_model
 from fastrbhc.bhc._linkage import fit_tree
 from fastrbhc.bhc.evidence import check_search
 from fastrbhc.bhc.predictive import log_densities, log_densities_of_clusters
+from fastrbhc.tree.origin import remembering
 
 
 class BHC(TreeEstimator):
@@ -51,7 +51,8 @@ class BHC(TreeEstimator):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Cluster of each row. The largest cluster is 0; numbers do not depend on the order of rows.
+        Cluster of each row, numbered as by ``dendrogram_.cut``: the largest cluster is 0. Of
+        equally large ones the lower comes first, by the largest height within.
     n_clusters_ : int
         Number of clusters.
     log_evidence_ : float
@@ -138,14 +139,13 @@ class BHC(TreeEstimator):
             self.progress,
             self.random_state,
         )
-        self._keep_tree(tree)
         self.alpha_ = math.exp(tree.log_alpha)
         self.log_evidence_ = tree.log_evidence
+        tree = remembering(tree, column_names(X))
         if self.n_clusters is None:
-            labels = tree.cut(probability=self.probability)
+            self._keep_tree(tree, probability=self.probability)
         else:
-            labels = tree.cut(n_clusters=self.n_clusters)
-        self._keep_labels(labels, *_sizes_and_sums(labels, rows))
+            self._keep_tree(tree, n_clusters=self.n_clusters)
         self._rows = rows
         return self
 
@@ -214,14 +214,3 @@ class BHC(TreeEstimator):
         densities = log_densities_of_clusters(self._rows, new, self.model_, self.labels_)
         joint: NDArray[np.float64] = densities + np.log(sizes)
         return joint
-
-
-def _sizes_and_sums(
-    labels: NDArray[np.int64], rows: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Numbers of rows and sums of columns, (columns, clusters), whatever the order of the rows."""
-    sizes = np.bincount(labels).astype(np.float64)
-    order, _ = order_by_value(Observations(rows))
-    sums = np.zeros((sizes.size, rows.shape[1]))
-    np.add.at(sums, labels[order], rows[order])
-    return sizes, sums.T

@@ -150,6 +150,7 @@ def run(arguments: argparse.Namespace) -> None:
     from fastrbhc._validation import check_values
     from fastrbhc.cli.tables import read_table
     from fastrbhc.tree.exports import check_newick_names
+    from fastrbhc.tree.origin import remembering
 
     family = _family(arguments.family, smoothing=arguments.smoothing, variance=arguments.variance)
     table = read_table(arguments.file, arguments.id, weights=arguments.weights, drop=arguments.drop)
@@ -180,7 +181,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.labels is not None:
         _write_labels(arguments.labels, table.ids, model.labels_, arguments.escape_formulas)
     if arguments.tree is not None:
-        _write_tree(arguments.tree, model.dendrogram_, table.ids)
+        tree = remembering(model.dendrogram_, table.columns, model.dendrogram_.chosen)
+        _write_tree(arguments.tree, tree, table.ids)
     if arguments.plot is not None:
         _draw_tree(arguments.plot, model, table.ids)
     if outputs:

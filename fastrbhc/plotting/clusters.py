@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +42,7 @@ def plot_clusters(
     family: str | Family = "gaussian",
     n_std: float = 2.0,
     max_points: int = 20_000,
+    names: Sequence[str] | None = None,
 ) -> Any:
     """Draw rows as points, coloured by cluster, and for each cluster the ellipse of its family.
 
@@ -56,11 +58,13 @@ def plot_clusters(
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default a new figure.
     family : str or record, default="gaussian"
-        A record from `fastrbhc.families`, or its name.
+        A record from `fastrbhc.families`, or its name. ``tree.plot_clusters`` knows it.
     n_std : float, default=2.0
         Size of the ellipses, in standard deviations.
     max_points : int, default=20000
         Of more rows a random sample is drawn; ellipses are of all rows.
+    names : sequence of str, optional
+        Names of the columns, if X is no data frame.
 
     Returns
     -------
@@ -91,14 +95,14 @@ def plot_clusters(
     2
     """
     require("matplotlib", "drawing clusters")
-    plane = plane_of(X, family)
+    plane = plane_of(X, family, names)
     clusters = check_labels(labels, len(plane.means))
     if not n_std > 0.0:
         raise ValueError(f"n_std has to be positive, got {n_std}")
     return draw(plane, clusters, axes(ax, (6.0, 5.0)), n_std, check_count(max_points, "max_points"))
 
 
-def plane_of(X: ArrayLike, family: str | Family) -> Plane:
+def plane_of(X: ArrayLike, family: str | Family, names: Sequence[str] | None = None) -> Plane:
     """Find the plane to draw rows in: their columns, or principal axes where there are many."""
     family = as_family(family)
     rows = check_rows(X, family, min_rows=1)
@@ -106,7 +110,9 @@ def plane_of(X: ArrayLike, family: str | Family) -> Plane:
     means = observed.means
     n, d = means.shape
     if d <= 2:
-        named = column_names(X) or [f"column {column}" for column in range(d)]
+        named = column_names(X) or list(names or ())
+        if len(named) != d:
+            named = [f"column {column}" for column in range(d)]
         return Plane(family, means, observed.weights, np.eye(d), means, named)
     directions = np.zeros((2, d))
     shares = np.zeros(2)
@@ -114,12 +120,12 @@ def plane_of(X: ArrayLike, family: str | Family) -> Plane:
         model = PCA(min(2, n), random_state=_SEED).fit(means)
         directions[: len(model.components_)] = model.components_
         shares[: len(model.components_)] = model.explained_variance_ratio_
-    names = [
+    named = [
         f"principal axis {place} ({100.0 * share:.0f} % of the variance)"
         for place, share in enumerate(np.nan_to_num(shares), start=1)
     ]
     points = (means - means.mean(axis=0)) @ directions.T
-    return Plane(family, means, observed.weights, directions, points, names)
+    return Plane(family, means, observed.weights, directions, points, named)
 
 
 def draw(

@@ -54,7 +54,8 @@ def plot_heights(
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default a new figure.
     threshold, n_clusters : float or int, optional
-        The cut that is marked, with all λ that give the same clusters.
+        The cut that is marked, with all λ that give the same clusters; by default the λ that was
+        chosen for the tree, if any.
     max_clusters : int, optional
         The largest number of clusters shown; by default 30, or twice that of the cut.
     scale : {"sqrt", "linear", "log"}, default="sqrt"
@@ -80,6 +81,7 @@ def plot_heights(
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     k = None
+    threshold, n_clusters = tree.cut_or_chosen(threshold, n_clusters)
     if threshold is not None or n_clusters is not None:
         k = int(tree.cut(threshold=threshold, n_clusters=n_clusters).max()) + 1
     if max_clusters is None:

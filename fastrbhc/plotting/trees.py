@@ -79,7 +79,8 @@ def plot_dendrogram(
     threshold, n_clusters : float or int, optional
         Colour the clusters of this cut, numbered as ``tree.cut`` numbers them, and draw a dashed
         line: at λ, or between the last merge that is made and the first that is not. By default the
-        trees of a forest are coloured, but not a single tree.
+        λ that was chosen for the tree is used. If there is none, the trees of a forest are
+        coloured, but not a single tree.
     labels : array-like of shape (n_leaves,), optional
         Colour by these labels instead: branches whose rows all have the same label. Negative labels
         mean no cluster. A threshold then only draws its line.
@@ -140,6 +141,8 @@ def _colouring(
     tree: Dendrogram, threshold: float | None, n_clusters: int | None, labels: ArrayLike | None
 ) -> Colouring:
     line, text = None, ""
+    if labels is None:
+        threshold, n_clusters = tree.cut_or_chosen(threshold, n_clusters)
     if labels is not None:
         if n_clusters is not None:
             raise ValueError("give either labels or n_clusters, and not both")

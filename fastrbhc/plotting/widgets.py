@@ -11,6 +11,7 @@ from fastrbhc._optional import require
 from fastrbhc._validation import check_count
 from fastrbhc.families import Family
 from fastrbhc.plotting import html as _html
+from fastrbhc.tree.origin import family_for
 
 if TYPE_CHECKING:
     from fastrbhc.tree.dendrogram import Dendrogram
@@ -24,7 +25,7 @@ def explore(
     tree: Dendrogram,
     X: ArrayLike,
     *,
-    family: str | Family = "gaussian",
+    family: str | Family | None = None,
     max_clusters: int = 50,
     max_points: int = 5_000,
 ) -> Any:
@@ -36,8 +37,8 @@ def explore(
         A tree or forest.
     X : array-like of shape (n_leaves, d)
         The rows of the tree.
-    family : str or record, default="gaussian"
-        The family of the ellipses.
+    family : str or record, optional
+        Another family of the ellipses than that of the tree.
     max_clusters : int, default=50
         The smallest λ gives at most this many clusters.
     max_points : int, default=5000
@@ -47,7 +48,7 @@ def explore(
     -------
     ipywidgets.VBox
         A slider for λ on a logarithmic scale, a line with the number of clusters, and the rows next
-        to the tree. ``box.children[0].value`` is λ.
+        to the tree. ``box.children[0].value`` is λ, at first the one chosen for the tree, if any.
 
     Examples
     --------
@@ -65,7 +66,7 @@ def explore(
 
     check_count(max_clusters, "max_clusters")
     check_count(max_points, "max_points")
-    plane = clusters.plane_of(X, family)
+    plane = clusters.plane_of(X, family_for(tree, family), tree.feature_names)
     if len(plane.means) != tree.n_leaves:
         raise ValueError(f"X has {len(plane.means)} rows and the tree has {tree.n_leaves}")
     path = tree.path()
@@ -77,8 +78,11 @@ def explore(
     limit = path.thresholds[-1]
     lower = np.log10((1.0 + 1e-6) * lowest if first else 0.9 * lowest)
     upper = max(np.log10(min(1.1 * highest, limit)), lower + 1e-6)
+    start = float(np.sqrt(lowest * highest))
+    if tree.chosen is not None and 10.0**lower <= tree.chosen.threshold <= 10.0**upper:
+        start = tree.chosen.threshold
     slider = widgets.FloatLogSlider(
-        value=float(np.sqrt(lowest * highest)),
+        value=start,
         min=float(lower),
         max=float(upper),
         step=float((upper - lower) / _STEPS),

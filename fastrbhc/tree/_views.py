@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastrbhc._engine.traversal import merged_sums
+from fastrbhc.tree.origin import family_for
 
 if TYPE_CHECKING:
     from fastrbhc.families import Family
@@ -28,7 +29,7 @@ class Views:
         *,
         threshold: float | None = None,
         n_clusters: int | None = None,
-        family: str | Family = "gaussian",
+        family: str | Family | None = None,
     ) -> Any:
         """The clusters of a cut: size, weight, cost and, given the rows, mean parameters.
 
@@ -37,9 +38,9 @@ class Views:
         X : array-like of shape (n_leaves, d), optional
             The rows of the tree.
         threshold, n_clusters : float or int, optional
-            Where to cut; by default the trees as they are.
-        family : str or record, default="gaussian"
-            The family of the mean parameters; for the multinomial, these are proportions.
+            Where to cut; by default at the λ that was chosen, or else the trees as they are.
+        family : str or record, optional
+            Another family of the mean parameters than that of the tree.
 
         Returns
         -------
@@ -59,6 +60,8 @@ class Views:
 
     def plot(self: Any, ax: Any = None, **options: Any) -> Any:
         """Draw the highest merges, coloured at a threshold or number of clusters.
+
+        By default that is the λ which was chosen for the tree, if any.
 
         Parameters
         ----------
@@ -109,6 +112,49 @@ class Views:
         from fastrbhc.plotting import plot_heights
 
         return plot_heights(self, ax, **options)
+
+    def plot_clusters(
+        self: Any,
+        X: ArrayLike,
+        ax: Any = None,
+        *,
+        threshold: float | None = None,
+        n_clusters: int | None = None,
+        family: str | Family | None = None,
+        **options: Any,
+    ) -> Any:
+        """Draw the rows as points, coloured by cluster, with the ellipses of the tree's family.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_leaves, d)
+            The rows of the tree.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default a new figure.
+        threshold, n_clusters : float or int, optional
+            Where to cut; by default as ``cut`` without them.
+        family : str or record, optional
+            Another family than that of the tree.
+        **options
+            ``n_std`` and ``max_points`` of `fastrbhc.plotting.plot_clusters`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Examples
+        --------
+        >>> import fastrbhc
+        >>> X = [[9, 1], [8, 2], [1, 9], [2, 7]]
+        >>> ax = fastrbhc.linkage(X, "poisson").plot_clusters(X, n_clusters=2)
+        >>> ax.get_title(loc="left")
+        '2 clusters, 4 rows'
+        """
+        from fastrbhc.plotting import plot_clusters
+
+        labels = self.cut(threshold=threshold, n_clusters=n_clusters)
+        names = self.feature_names
+        return plot_clusters(X, labels, ax, family=family_for(self, family), names=names, **options)
 
     def explore(self: Any, X: ArrayLike, **options: Any) -> Any:
         """Move λ in a notebook, and see the clusters change.
@@ -293,6 +339,12 @@ class Views:
         if len(self.heights):
             lines.append(("heights", f"{self.heights.min():.6g} to {self.heights.max():.6g}"))
         lines.append(("inversions", f"{self.n_inversions:,}"))
+        if self.family is not None:
+            lines.append(("family", str(self.family)))
+        if self.n_features is not None:
+            lines.append(("columns", f"{self.n_features:,}"))
+        if self.chosen is not None:
+            lines.append(("chosen λ", str(self.chosen)))
         from fastrbhc.plotting import html
 
         return html.table("Dendrogram", lines) + html.picture(self.plot, (6.5, 3.2))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Never
+from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fastrbhc._engine.math.radix_sort import stable_order
 from fastrbhc._engine.traversal import (
     in_order,
-    labels_after,
     leaf_spans,
     leaves_below,
     merged_sums,
@@ -22,7 +21,12 @@ from fastrbhc._stamps import Stamped
 from fastrbhc._validation import check_count, check_node, check_threshold
 from fastrbhc.reducibility.report import ReducibilityReport
 from fastrbhc.tree._views import Views
+from fastrbhc.tree.cuts import Stem, check_min_size, condensed, labels_after
+from fastrbhc.tree.origin import Chosen, Origin
 from fastrbhc.tree.path import ClusteringPath, path_of
+
+if TYPE_CHECKING:
+    from fastrbhc.families import Family
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,6 +57,14 @@ class Dendrogram(Stamped, Views):
         The report on reducibility, if built with ``linkage(..., audit=True)``.
     leaf_weights : ndarray of shape (n_leaves,), float64, or None
         Sample weight of each row; None if all are 1.
+    origin : Origin or None
+        What the tree was built from: ``family`` with its parameters, ``n_features``,
+        ``feature_names`` and the ``version`` of fastrbhc. None if that is unknown, as for trees
+        from old files.
+    chosen : Chosen or None
+        The λ that was chosen for this tree: ``threshold``, and ``by`` what ("given",
+        "n_clusters", "kmeans", "gap" or "evidence"). It may lie within a whole tree, as with
+        ``RBHC(threshold="gap")``. ``cut``, ``summary`` and the plots use it by default.
 
     Examples
     --------
@@ -64,6 +76,8 @@ class Dendrogram(Stamped, Views):
     [0.25, 1.0, 15.125]
     >>> tree.cut(n_clusters=2).tolist()
     [0, 0, 1, 1]
+    >>> tree.family
+    SphericalGaussian(variance=1.0)
     """
 
     merges: NDArray[np.int64]
@@ -74,6 +88,23 @@ class Dendrogram(Stamped, Views):
     steps: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     audit: ReducibilityReport | None = None
     leaf_weights: NDArray[np.float64] | None = None
+    origin: Origin | None = None
+    chosen: Chosen | None = None
+
+    @property
+    def family(self) -> Family | None:
+        """The family that the tree was built with; None if that is unknown."""
+        return None if self.origin is None else self.origin.family
+
+    @property
+    def n_features(self) -> int | None:
+        """Number of columns of the rows; None if that is unknown."""
+        return None if self.origin is None else self.origin.n_features
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the columns of the rows; None if they have none."""
+        return None if self.origin is None else self.origin.feature_names
 
     @property
     def n_trees(self) -> int:
@@ -103,24 +134,38 @@ class Dendrogram(Stamped, Views):
         return self.heights
 
     def cut(
-        self, *misplaced: Never, threshold: float | None = None, n_clusters: int | None = None
+        self,
+        *misplaced: Never,
+        threshold: float | ArrayLike | None = None,
+        n_clusters: int | ArrayLike | None = None,
+        min_size: int | None = None,
     ) -> NDArray[np.int64]:
         """Labels of the rows at a threshold, or for a number of clusters.
+
+        Without either, the λ that was chosen for the tree decides (``chosen``), or else the trees
+        of a forest are the clusters.
 
         Parameters
         ----------
         *misplaced
             None: 3 could be three clusters or λ = 3, so that one of the names has to be given.
-        threshold : float, optional
+        threshold : float or list of floats, optional
             Keep the merges whose level is below it (d < λ, strictly). For a greedy tree this is
             the forest that the algorithm builds with this λ.
-        n_clusters : int, optional
+        n_clusters : int or list of ints, optional
             Undo the last merges so that exactly this many clusters remain.
+        min_size : int, optional
+            No cluster has fewer rows than this. A merge with fewer on one side is not undone:
+            these rows stay with the cluster that they joined. Where that is divided further, they
+            go with its larger part. The number of clusters is counted by this rule.
 
         Returns
         -------
         labels : ndarray of shape (n_leaves,), int64
-            Labels 0…k−1, numbered by first appearance.
+            Labels 0…k−1. The heaviest cluster is 0. Of equally heavy ones the lower comes first,
+            by the largest height within, and if these agree the one with the earlier row. So
+            numbers depend on the order of the rows only among such clusters. For a list, one
+            column of labels for each of its numbers, (n_leaves, length of the list).
 
         Examples
         --------
@@ -128,27 +173,84 @@ class Dendrogram(Stamped, Views):
         >>> tree = fastrbhc.linkage([[0.0], [1.0], [5.0], [7.0]], "ward")
         >>> tree.cut(threshold=1.0).tolist()
         [0, 0, 1, 2]
+        >>> tree.cut(n_clusters=[2, 3]).tolist()
+        [[0, 0], [0, 0], [1, 1], [1, 2]]
+        >>> far = fastrbhc.linkage([[0.0], [1.0], [5.0], [6.0], [7.0], [99.0]], "ward")
+        >>> far.cut(n_clusters=2).tolist()
+        [0, 0, 0, 0, 0, 1]
+        >>> far.cut(n_clusters=2, min_size=2).tolist()
+        [1, 1, 0, 0, 0, 0]
         """
         refuse_misplaced(misplaced)
-        if (threshold is None) == (n_clusters is None):
+        if threshold is not None and n_clusters is not None:
             raise ValueError("cut needs either threshold or n_clusters, and not both")
-        if n_clusters is None:
-            level = check_threshold(threshold)
-            if level > self.threshold:
+        threshold, n_clusters = self.cut_or_chosen(threshold, n_clusters)
+        if threshold is None and n_clusters is None:
+            if self.n_trees == 1:
                 raise ValueError(
-                    f"the tree was built up to threshold {self.threshold:g} and cannot be cut at "
-                    f"{level:g}: build it with threshold=None or a larger one"
+                    "cut needs either threshold or n_clusters: no λ was chosen for this tree"
                 )
-            count = int(np.searchsorted(self.levels, level, side="left"))
+            n_clusters = self.n_trees
+        return self._cut(threshold, n_clusters, min_size)
+
+    def cut_or_chosen(self, threshold: Any, n_clusters: Any) -> tuple[Any, Any]:
+        """Where to cut: as given, or else at the λ of the tree; (None, None) if it has none."""
+        if threshold is not None or n_clusters is not None:
+            return threshold, n_clusters
+        if self.chosen is not None and self.chosen.n_clusters is not None:
+            return None, self.chosen.n_clusters
+        if self.chosen is not None:
+            return self.chosen.threshold, None
+        return None, None
+
+    def _cut(self, threshold: Any, n_clusters: Any, min_size: Any) -> NDArray[np.int64]:
+        """Labels for one of the two, which may be a list of numbers."""
+        stem, groups = self._stem(), None
+        if min_size is not None:
+            stem, groups = condensed(stem, check_min_size(self, min_size))
+        given = n_clusters if threshold is None else threshold
+        several = np.ndim(given) > 0
+        numbers = list(given) if several else [given]
+        if threshold is None:
+            counts = [self._merges_for(number, stem, min_size) for number in numbers]
         else:
-            check_count(n_clusters, "n_clusters", self.n_leaves)
-            if n_clusters < self.n_trees:
-                raise ValueError(
-                    f"n_clusters={n_clusters} is less than the {self.n_trees} trees that were "
-                    f"left at threshold {self.threshold:g}: build the tree with threshold=None"
-                )
-            count = self.n_leaves - n_clusters
-        return labels_after(self.merges, self.n_leaves, count)
+            levels = [self._checked_level(number) for number in numbers]
+            counts = np.searchsorted(stem.levels, levels, side="left").tolist()
+        labels = labels_after(stem, counts)
+        labels = labels if several else labels[:, 0]
+        return labels if groups is None else np.take(labels, groups, axis=0)
+
+    def _stem(self) -> Stem:
+        """The tree for cuts."""
+        # Looking for inversions takes less time than accumulating maxima.
+        monotone = bool((self.heights[1:] >= self.heights[:-1]).all())
+        levels = self.heights if monotone else self.levels
+        return Stem(self.merges, levels, self.weights, levels, self.n_leaves, self.leaf_weights)
+
+    def _checked_level(self, threshold: Any) -> float:
+        """A λ at which the tree can be cut."""
+        level = check_threshold(threshold)
+        if level > self.threshold:
+            raise ValueError(
+                f"the tree was built up to threshold {self.threshold:g} and cannot be cut at "
+                f"{level:g}: build it with threshold=None or a larger one"
+            )
+        return level
+
+    def _merges_for(self, n_clusters: Any, stem: Stem, min_size: int | None) -> int:
+        """The number of merges to keep for a number of clusters."""
+        k = check_count(n_clusters, "n_clusters", self.n_leaves)
+        if k < self.n_trees:
+            raise ValueError(
+                f"n_clusters={k} is less than the {self.n_trees} trees that were left at "
+                f"threshold {self.threshold:g}: build the tree with threshold=None"
+            )
+        if k > stem.n_leaves:
+            raise ValueError(
+                f"n_clusters={k} is more than the {stem.n_leaves} clusters of at least {min_size} "
+                "rows into which this tree can be cut"
+            )
+        return stem.n_leaves - k
 
     def members(self, node: int) -> NDArray[np.int64]:
         """The rows that belong to a node.
@@ -177,8 +279,8 @@ class Dendrogram(Stamped, Views):
         """The order of the rows below a drawing of the tree, from left to right.
 
         The rows of every node are adjacent; the part of a merge with the smaller number is on
-        the left, as in SciPy's ``leaves_list``. The trees of a forest are in the order in which
-        ``cut`` numbers them.
+        the left, as in SciPy's ``leaves_list``. The trees of a forest are in the order of their
+        first rows.
 
         Returns
         -------
@@ -270,6 +372,7 @@ def dendrogram_of_merges(
     heights: NDArray[np.float64],
     leaf_weights: NDArray[np.float64],
     threshold: float = np.inf,
+    origin: Origin | None = None,
 ) -> Dendrogram:
     """The tree of merges in the order they were made, which need not be the order of levels."""
     n = leaf_weights.size
@@ -285,4 +388,5 @@ def dendrogram_of_merges(
         threshold,
         steps,
         leaf_weights=None if (leaf_weights == 1.0).all() else leaf_weights,
+        origin=origin,
     )

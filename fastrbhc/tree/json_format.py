@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,11 +18,14 @@ from fastrbhc._engine.traversal import subtree_maxima
 from fastrbhc._stamps import version, warn_of
 from fastrbhc._validation import check_names
 from fastrbhc.tree._garbage import nothing_to_collect
+from fastrbhc.tree.origin import WAYS, Chosen, Origin, described, family_described
 
 if TYPE_CHECKING:
     from fastrbhc.tree.dendrogram import Dendrogram
 
-_FORMAT, _VERSION = "fastrbhc.dendrogram", 1
+_FORMAT, _VERSION = "fastrbhc.dendrogram", 2
+# Files of version 1 hold the tree alone.
+_READ = (1, 2)
 # Bytes that a leaf takes in a tree and a cut.
 _PER_LEAF = 64
 
@@ -42,7 +46,7 @@ def to_json(tree: Dendrogram, names: Sequence[Any] | None = None) -> str:
         One object of flat lists, without nesting:
 
         ``format``, ``version``
-            "fastrbhc.dendrogram" and 1, which changes when a reader would have to.
+            "fastrbhc.dendrogram" and 2, which changes when a reader would have to.
         ``package_version``
             The version of fastrbhc that wrote it.
         ``n_leaves``
@@ -55,6 +59,14 @@ def to_json(tree: Dendrogram, names: Sequence[Any] | None = None) -> str:
             One value per merge, as in `Dendrogram`; ``steps`` is empty if unknown.
         ``leaf_weights``
             One value per row; null if all are 1.
+        ``family``
+            An object with the ``name`` and the ``parameters`` of the family, the latter as an
+            object. Null if it is unknown. An infinite parameter is the text "inf".
+        ``n_features``, ``feature_names``
+            Number of columns, and their names as a list; null if unknown.
+        ``chosen``
+            An object with the λ that was chosen (``threshold``, null if infinite), how (``by``),
+            and ``n_clusters`` if that was given, else null. Null if none was chosen.
         ``names``
             One name per row, if given.
 
@@ -71,13 +83,18 @@ def to_json(tree: Dendrogram, names: Sequence[Any] | None = None) -> str:
     [[0, 1], [2, 3]]
     """
     texts = check_names(names, tree.n_leaves)
+    family, columns, chosen = tree.family, tree.feature_names, tree.chosen
     with nothing_to_collect():
         content: dict[str, Any] = {
             "format": _FORMAT,
             "version": _VERSION,
             "package_version": version(),
             "n_leaves": tree.n_leaves,
-            "threshold": tree.threshold if np.isfinite(tree.threshold) else None,
+            "threshold": _finite(tree.threshold),
+            "family": None if family is None else described(family),
+            "n_features": tree.n_features,
+            "feature_names": None if columns is None else list(columns),
+            "chosen": None if chosen is None else _of_chosen(chosen),
             "children": tree.merges.tolist(),
             "heights": tree.heights.tolist(),
             "weights": tree.weights.tolist(),
@@ -89,18 +106,27 @@ def to_json(tree: Dendrogram, names: Sequence[Any] | None = None) -> str:
         return json.dumps(content, allow_nan=False)
 
 
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+def _of_chosen(chosen: Chosen) -> dict[str, Any]:
+    return {**asdict(chosen), "threshold": _finite(chosen.threshold)}
+
+
 def from_json(text: str | bytes) -> Dendrogram:
     """A tree written by `to_json`; ``Dendrogram.from_json`` is the same.
 
     Parameters
     ----------
     text : str or bytes
-        The output of ``to_json``. Names are for other readers and are ignored.
+        The output of ``to_json``. Names of rows are for other readers and are ignored.
 
     Returns
     -------
     Dendrogram
-        The same tree, to the bit.
+        The same tree, to the bit, and what it remembers. Trees from files of version 1 remember
+        nothing.
 
     Raises
     ------
@@ -110,7 +136,7 @@ def from_json(text: str | bytes) -> Dendrogram:
     Warns
     -----
     UserWarning
-        Another major version of fastrbhc wrote it.
+        Another major version of fastrbhc wrote it, or its family is not declared in this process.
 
     Examples
     --------
@@ -128,10 +154,10 @@ def from_json(text: str | bytes) -> Dendrogram:
             raise ValueError("this is not a tree: it is nested too deeply") from None
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise ValueError(f"this is not a tree: its 'format' is not {_FORMAT!r}")
-    if content.get("version") != _VERSION:
+    if type(content.get("version")) is not int or content["version"] not in _READ:
         raise ValueError(
-            f"this tree has version {content.get('version')!r} of the format; only version "
-            f"{_VERSION} is supported"
+            f"this tree has version {content.get('version')!r} of the format; only versions up to "
+            f"{_VERSION} are supported"
         )
     warn_of(content.get("package_version"), "tree")
     n, threshold = _header(content)
@@ -146,9 +172,54 @@ def from_json(text: str | bytes) -> Dendrogram:
         raise ValueError(
             f"this tree has no threshold, {n} leaves and {len(children)} merges: {n - 1} are needed"
         )
-    return Dendrogram(
+    tree = Dendrogram(
         children, heights, weights, n, threshold, steps=steps, leaf_weights=leaf_weights
     )
+    if content["version"] == 1:
+        return tree
+    return replace(tree, origin=_origin(content), chosen=_chosen(content, tree))
+
+
+def _origin(content: dict[str, Any]) -> Origin | None:
+    """What the tree was built from; None if nothing of it is known."""
+    family, n, names = (_item(content, key) for key in ("family", "n_features", "feature_names"))
+    written = _item(content, "package_version")
+    if not isinstance(written, str):
+        raise ValueError(f"this tree has the package_version {written!r}: a text was expected")
+    if n is not None and (type(n) is not int or n < 1):
+        raise ValueError(f"this tree has n_features {n!r}: a positive whole number was expected")
+    if names is not None:
+        if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+            raise ValueError("this tree has feature_names that are not a list of texts")
+        if len(names) != n:
+            raise ValueError(f"this tree has {n} columns and {len(names)} feature_names")
+        names = tuple(names)
+    known = None if family is None else family_described(family)
+    if family is None and n is None:
+        return None
+    return Origin(known, n, names, written)
+
+
+def _chosen(content: dict[str, Any], tree: Dendrogram) -> Chosen | None:
+    """The λ that was chosen, at which the tree can be cut."""
+    given = _item(content, "chosen")
+    if given is None:
+        return None
+    if not (isinstance(given, dict) and set(given) == {"threshold", "by", "n_clusters"}):
+        raise ValueError("this tree has a 'chosen' that is not a threshold, by and n_clusters")
+    by, k = given["by"], given["n_clusters"]
+    if by not in WAYS:
+        raise ValueError(f"this tree has a threshold chosen by {by!r}, which is not known")
+    level = _level(given["threshold"])
+    if (k is None) != (by != "n_clusters"):
+        raise ValueError(f"this tree has a threshold chosen by {by!r} and n_clusters {k!r}")
+    if k is None and level > tree.threshold:
+        raise ValueError(
+            f"this tree was built up to {tree.threshold:g}, below the chosen {level:g}"
+        )
+    if k is not None and (type(k) is not int or not tree.n_trees <= k <= tree.n_leaves):
+        raise ValueError(f"this tree cannot be cut into the chosen {k!r} clusters")
+    return Chosen(level, by, k)
 
 
 def _item(content: dict[str, Any], key: str) -> Any:
@@ -165,11 +236,16 @@ def _header(content: dict[str, Any]) -> tuple[int, float]:
     # A forest of leaves alone is a short text, whatever number it states.
     if n * _PER_LEAF > memory():
         raise ValueError(f"this tree states {n:,} leaves, more than this machine's memory can hold")
+    return n, _level(threshold)
+
+
+def _level(threshold: Any) -> float:
+    """A threshold; null stands for infinity."""
     if threshold is None:
-        return n, np.inf
+        return np.inf
     if type(threshold) not in (int, float) or not threshold >= 0.0:
         raise ValueError(f"this tree has the threshold {threshold!r}: a number was expected")
-    return n, float(threshold) if threshold < 1e308 else np.inf
+    return float(threshold) if threshold < 1e308 else np.inf
 
 
 def _column(content: dict[str, Any], key: str, *, whole: bool = False) -> NDArray[Any]:

@@ -12,7 +12,8 @@ from scipy import sparse
 from fastrbhc._engine.traversal import common_labels
 from fastrbhc._optional import require
 from fastrbhc._validation import check_rows, column_names
-from fastrbhc.families import Family, as_family
+from fastrbhc.families import Family
+from fastrbhc.tree.origin import family_for
 
 if TYPE_CHECKING:
     from fastrbhc.tree.dendrogram import Dendrogram
@@ -24,7 +25,7 @@ def summary_of_cut(
     *,
     threshold: float | None = None,
     n_clusters: int | None = None,
-    family: str | Family = "gaussian",
+    family: str | Family | None = None,
 ) -> Any:
     """The clusters of a cut, one row per cluster; ``tree.summary`` is the same.
 
@@ -35,11 +36,11 @@ def summary_of_cut(
     X : array-like of shape (n_leaves, d), optional
         The rows of the tree, for the means of the clusters.
     threshold, n_clusters : float or int, optional
-        Where to cut; by default the trees as they are.
-    family : str or record, default="gaussian"
-        The family of the means. For multinomial counts they are means of the proportions, weighted
-        by the totals of the rows; for von Mises–Fisher, means of the directions; for all other
-        families, means of the values.
+        Where to cut; by default at the λ that was chosen, or else the trees as they are.
+    family : str or record, optional
+        The family of the means, by default that of the tree. For multinomial counts they are means
+        of the proportions, weighted by the totals of the rows; for von Mises–Fisher, means of the
+        directions; for all other families, means of the values.
 
     Returns
     -------
@@ -55,13 +56,14 @@ def summary_of_cut(
     >>> frame[["size", "cost", "mean_x0"]].values.tolist()
     [[2.0, 0.25, 0.5], [2.0, 1.0, 6.0]]
     """
+    threshold, n_clusters = tree.cut_or_chosen(threshold, n_clusters)
     if threshold is None and n_clusters is None:
         n_clusters = tree.n_trees
     labels = tree.cut(threshold=threshold, n_clusters=n_clusters)
     weights = tree.node_weights[: tree.n_leaves]
     if X is None:
         return summary_of_clusters(tree, labels, np.bincount(labels, weights).astype(np.float64))
-    family = as_family(family)
+    family = family_for(tree, family)
     rows = check_rows(X, family, min_rows=1)
     if len(rows) != tree.n_leaves:
         raise ValueError(f"X has {len(rows)} rows and the tree has {tree.n_leaves}")
@@ -71,7 +73,10 @@ def summary_of_cut(
     totals = member.sum(axis=1)
     with np.errstate(invalid="ignore"):  # a cluster of rows of weight 0 has no mean
         means = (member @ observed.means) / totals[:, None]
-    return summary_of_clusters(tree, labels, totals, means, column_names(X))
+    names: Sequence[str] | None = column_names(X)
+    if names is None and tree.n_features == rows.shape[1]:
+        names = tree.feature_names
+    return summary_of_clusters(tree, labels, totals, means, names)
 
 
 def summary_of_clusters(

@@ -18,6 +18,7 @@ from fastrbhc.families import Domain
     domain=Domain(lower=0.0, upper=1.0),
     tunable=("yes", "no"),
     aliases=("beta_bernoulli",),
+    family="bernoulli",
 )
 class BetaBernoulli(NamedTuple):
     """Bernoulli columns, each with a beta prior of its probability.

@@ -18,6 +18,7 @@ from fastrbhc.families import Domain
     domain=Domain(lower=0.0, needs_positive_total=True),
     tunable=("concentration",),
     aliases=("dirichlet_multinomial",),
+    family="multinomial",
 )
 class DirichletMultinomial(NamedTuple):
     """Multinomial counts with a Dirichlet prior of the proportions.

@@ -18,6 +18,7 @@ from fastrbhc.families import Domain
     domain=Domain(lower=0.0),
     tunable=("shape", "rate"),
     aliases=("gamma_poisson",),
+    family="poisson",
 )
 class GammaPoisson(NamedTuple):
     """Poisson counts with a gamma prior of the rate of every column.
@@ -42,7 +43,7 @@ class GammaPoisson(NamedTuple):
     >>> from fastrbhc.bhc import GammaPoisson
     >>> X = [[3, 0], [4, 1], [40, 22], [38, 25]]
     >>> fastrbhc.bhc_linkage(X, GammaPoisson(shape=1.0, rate=0.1)).cut().tolist()
-    [0, 0, 1, 1]
+    [1, 1, 0, 0]
     """
 
     shape: float | ArrayLike | None = None

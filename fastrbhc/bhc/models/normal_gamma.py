@@ -27,6 +27,7 @@ from fastrbhc.families import Domain
     domain=Domain(),
     tunable=("scale_factor", "strength"),
     aliases=("normal_gamma",),
+    family="diagonal_gaussian",
 )
 class NormalGamma(NamedTuple):
     """Gaussian with independent columns and a normal-gamma prior of mean and precision.

@@ -31,6 +31,7 @@ _FEW_COLUMNS = 8
     domain=Domain(),
     tunable=("scale_factor", "strength"),
     aliases=("normal_wishart",),
+    family="gaussian",
 )
 class NormalWishart(NamedTuple):
     """Gaussian with full covariance and a normal-Wishart prior of mean and precision.

@@ -1,0 +1,148 @@
+"""What a tree remembers: what it was built from, and the λ that was chosen for it."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from fastrbhc._stamps import version
+from fastrbhc.families import Family, as_family
+from fastrbhc.families import registered as registered_families
+
+if TYPE_CHECKING:
+    from fastrbhc.tree.dendrogram import Dendrogram
+
+AnyTree = TypeVar("AnyTree", bound="Dendrogram")
+# How a λ may have been chosen.
+WAYS = ("given", "n_clusters", "kmeans", "gap", "evidence")
+# Parameters of families that JSON has no numbers for.
+_NOT_FINITE = ("inf", "-inf", "nan")
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The λ that was chosen for a tree, and how.
+
+    Attributes
+    ----------
+    threshold : float
+        λ; with a number of clusters, the level of the first merge that is not made.
+    by : {"given", "n_clusters", "kmeans", "gap", "evidence"}
+        How it was chosen.
+    n_clusters : int or None
+        The number of clusters, if that was given. Merges at the same level may come between it
+        and λ, and it decides.
+    """
+
+    threshold: float
+    by: str
+    n_clusters: int | None = None
+
+    def __str__(self) -> str:
+        ways = {"given": "as given", "n_clusters": f"for {self.n_clusters} clusters"}
+        return f"{self.threshold:.6g}, {ways.get(self.by, f'by {self.by}')}"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a tree was built from.
+
+    Attributes
+    ----------
+    family : record or None
+        The family with its parameters; None if it is unknown.
+    n_features : int or None
+        Number of columns.
+    feature_names : tuple of str or None
+        Names of the columns, if the rows came with names.
+    version : str
+        The version of fastrbhc that built the tree.
+    """
+
+    family: Family | None
+    n_features: int | None = None
+    feature_names: tuple[str, ...] | None = None
+    version: str = field(default_factory=version)
+
+    # Families go into pickles by name: a class from a notebook cannot be found in another process,
+    # and the tree should be read there all the same.
+    def __reduce__(self) -> tuple[Any, ...]:
+        family = None if self.family is None else described(self.family)
+        return _restored, (family, self.n_features, self.feature_names, self.version)
+
+
+def _restored(family: Any, *others: Any) -> Origin:
+    return Origin(None if family is None else family_described(family), *others)
+
+
+def remembering(
+    tree: AnyTree, names: Sequence[str] | None, chosen: Chosen | None = None
+) -> AnyTree:
+    """The same tree, with the names of its columns and the λ that was chosen."""
+    origin = tree.origin
+    if origin is not None and names is not None:
+        origin = replace(origin, feature_names=tuple(names))
+    return replace(tree, origin=origin, chosen=chosen)
+
+
+def family_for(tree: Dendrogram, given: str | Family | None) -> Family:
+    """The family that is given, or the one that the tree remembers."""
+    if given is not None:
+        return as_family(given)
+    if tree.family is None:
+        raise ValueError(
+            "this tree does not remember its family: give family=, a name or a record from "
+            "fastrbhc.families"
+        )
+    return tree.family
+
+
+def described(family: Any) -> dict[str, Any]:
+    """A family as its name and its parameters, for files."""
+    parameters = {
+        key: value if math.isfinite(value) else str(value)
+        for key, value in family._asdict().items()
+    }
+    return {"name": family.name, "parameters": parameters}
+
+
+def family_described(content: Any) -> Family | None:
+    """The family of a description; None, with a warning, if no family has that name.
+
+    Nothing in it is trusted: ValueError says what is wrong.
+    """
+    if not (isinstance(content, dict) and set(content) == {"name", "parameters"}):
+        raise ValueError("this tree has a family that is not a name with parameters")
+    name, given = content["name"], content["parameters"]
+    if not (isinstance(name, str) and isinstance(given, dict)):
+        raise ValueError("this tree has a family that is not a name with parameters")
+    cls: Any = registered_families().get(name)
+    if cls is None:
+        warnings.warn(
+            f"this tree is of the family {name[:80]!r}, which is not declared here: it is read "
+            "without its family. Import what declares it first, or give family= where needed.",
+            UserWarning,
+            stacklevel=4,
+        )
+        return None
+    if not set(given) <= set(cls._fields):
+        unknown = min(set(given) - set(cls._fields))
+        raise ValueError(f"this tree has a family {name!r} with an unknown parameter {unknown!r}")
+    for key, value in given.items():
+        default = cls._field_defaults.get(key)
+        is_switch = isinstance(default, bool) if default is not None else isinstance(value, bool)
+        if isinstance(value, bool) != is_switch or not _is_parameter(value):
+            raise ValueError(
+                f"this tree has a family {name!r} whose parameter {key!r} is {value!r}"
+            )
+    try:
+        return as_family(cls(**given))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"this tree has a family {name!r} that is not valid: {error}") from error
+
+
+def _is_parameter(value: Any) -> bool:
+    return type(value) in (bool, int, float) or value in _NOT_FINITE
