@@ -1,0 +1,123 @@
+"""Does a split of the tree divide rows better than a split of one population would?
+
+For a merge of the rows of two clusters, let the j highest merges at and below it be undone. What
+part of the cost of these rows is left then? Rows with clusters leave less than rows of one
+population; `populations` draws such rows, and their trees show what chance leaves. With the mean
+m and the standard deviation s of its logarithm over R draws, the logarithm y of what the rows leave
+has the p-value
+
+    P(T > (m − y) / (s √(1 + 1/R))),    T with Student's distribution, R − 1 degrees of freedom,
+
+the largest over all populations counts. The numbers j are 1, 2, … as long as one of the two
+clusters stays undivided: several clusters that lie in a plane are noticed together, even if two
+halves of them look like two halves of a cloud. The smallest p-value of these j, multiplied by their
+number and by the number of splits tested (Bonferroni), is reported.
+
+The test of a split by a Gaussian population is that of Liu, Hayes, Nobel & Marron (2008), carried
+over to trees by Kimes, Liu, Hayes & Marron (2017).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from fastrbhc._engine.traversal import leaf_spans
+from fastrbhc._linkage import build
+from fastrbhc._options import CheckedOptions
+from fastrbhc.assessment.populations import populations
+from fastrbhc.families import Family
+from fastrbhc.tree.dendrogram import Dendrogram
+
+# Numbers of merges that are undone.
+_UNDONE = (1, 2, 3, 4, 6, 9)
+# Trees drawn from each population, and of the rows themselves if they are too many for one.
+DRAWS, _SAMPLES = 20, 5
+# Values in a sample of rows; for a full covariance, values and products of two.
+_VALUES, _FEWEST_ROWS, _MOST_ROWS = 100_000, 200, 1_000
+# Differences of logarithms below this are not noticed, however little they vary by chance.
+_SMALLEST_DEVIATION = 0.01
+_NOTHING_LEFT = 1e-9
+
+
+def split_p_values(
+    tree: Dendrogram,
+    X: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+    family: Family,
+    nodes: NDArray[np.int64],
+    options: CheckedOptions,
+    rng: np.random.Generator,
+    report: Callable[[int], None],
+) -> NDArray[np.float64]:
+    """The p-value of each of the given merges, adjusted for their number.
+
+    ``report`` is called with the number of merges tested so far. Nodes are those of the tree,
+    which has to be whole.
+    """
+    n = tree.n_leaves
+    starts, sizes = leaf_spans(tree.merges, n)
+    order = tree.leaves_order()
+    most = _rows_in_a_sample(X.shape[1], family)
+    found = np.ones(nodes.size)
+
+    def tree_of(rows: NDArray[np.float64], own: NDArray[np.float64] | None) -> Dendrogram:
+        return build(np.ascontiguousarray(rows), family, own, options)
+
+    for place, node in enumerate(nodes.tolist()):
+        report(place)
+        within = (starts[n:] >= starts[node]) & (starts[n:] < starts[node] + sizes[node])
+        inside = np.flatnonzero(within[: node - n + 1])[::-1]  # from the merge itself down
+        undone = _numbers_undone(tree, node, inside)
+        members = order[starts[node] : starts[node] + sizes[node]]
+        if weights is not None:
+            members = members[weights[members] > 0.0]
+        if members.size <= max(undone, default=members.size) or tree.heights[inside].sum() <= 0.0:
+            continue
+        sample = np.sort(rng.choice(members, min(most, members.size), replace=False))
+        rows, own = X[sample], None if weights is None else weights[sample]
+        if members.size <= most:
+            observed = _left(tree.heights[inside], undone)
+        else:
+            trees = (
+                tree_of(X[chosen], None if weights is None else weights[chosen])
+                for chosen in (rng.choice(members, most, replace=False) for _ in range(_SAMPLES))
+            )
+            observed = np.mean([_left(each.heights[::-1], undone) for each in trees], axis=0)
+        p_values = np.zeros(len(undone))
+        for draw in populations(rows, own, family):
+            left = np.array(
+                [_left(tree_of(draw(rng), own).heights[::-1], undone) for _ in range(DRAWS)]
+            )
+            deviation = np.maximum(left.std(axis=0, ddof=1), _SMALLEST_DEVIATION)
+            scores = (left.mean(axis=0) - observed) / (deviation * np.sqrt(1.0 + 1.0 / DRAWS))
+            p_values = np.maximum(p_values, stats.t.sf(scores, DRAWS - 1))
+        found[place] = min(1.0, p_values.min() * len(undone) * nodes.size)
+    report(nodes.size)
+    return found
+
+
+def _rows_in_a_sample(n_features: int, family: Family) -> int:
+    values = n_features**2 if family.covariance == "full" else n_features
+    return int(np.clip(_VALUES // values, _FEWEST_ROWS, _MOST_ROWS))
+
+
+def _numbers_undone(tree: Dendrogram, node: int, inside: NDArray[np.int64]) -> list[int]:
+    """How many merges may be undone so that one of the two parts of a node stays whole.
+
+    ``inside`` are the merges of its subtree, the last one first.
+    """
+    parts = tree.merges[node - tree.n_leaves] - tree.n_leaves
+    # Where the parts are divided in the order of undoing; single rows never are.
+    places = [int(np.flatnonzero(inside == part)[0]) if part >= 0 else np.inf for part in parts]
+    return [count for count in _UNDONE if count <= min(max(places), inside.size)]
+
+
+def _left(heights: NDArray[np.float64], undone: list[int]) -> NDArray[np.float64]:
+    """Logarithms of the shares of the cost that are left once so many merges are undone."""
+    explained = np.cumsum(heights[: undone[-1]])[np.array(undone) - 1]
+    total = max(float(heights.sum()), 1e-300)
+    return np.log(np.maximum(1.0 - explained / total, _NOTHING_LEFT))
