@@ -13,7 +13,7 @@ from fastrbhc._engine.clusters.observations import Observations, take
 from fastrbhc._engine.traversal import common_labels, merged_sums, subtree_sums
 from fastrbhc.tree.dendrogram import Dendrogram
 
-# Rows are compared with clusters that a tenth of their rows, itself included, are left out of.
+# A row is compared with the nine tenths of its cluster that it is not one of.
 _FOLDS = 10
 
 
@@ -23,24 +23,24 @@ def silhouettes(
     """The Bregman silhouette (b − a)/max(a, b) of every row, O(n k).
 
     a is d between the row and its own cluster, b the smallest d between the row and another
-    cluster. A row must not count as evidence for its own cluster, so a tenth of the rows of each
-    cluster, this one among them, is left out of the clusters; in clusters of up to ten rows, the
-    row alone. A row that is alone in its cluster has silhouette 0, and with one cluster all have
-    NaN.
+    cluster. A row must not count as evidence for its own cluster, so a tenth of the rows of its
+    cluster, this one among them, is left out for a; in clusters of up to ten rows, the row alone.
+    A row that is alone in its cluster has silhouette 0, and with one cluster all have NaN.
     """
     values = np.full(labels.size, np.nan)
     if n_clusters < 2:
         return values
+    whole = clusters_of_groups(geometry, rows, labels, n_clusters)
     folds = _positions_within(labels) % _FOLDS
     for fold in range(min(_FOLDS, int(folds.max()) + 1)):
         out = np.flatnonzero(folds == fold)
         kept = np.flatnonzero(folds != fold)
-        clusters = clusters_of_groups(geometry, take(rows, kept), labels[kept], n_clusters)
-        d = row_dissimilarities(geometry, clusters, take(rows, out))
-        own = np.arange(out.size), labels[out]
-        a = d[own]
-        d[own] = np.inf
-        b = d.min(axis=1)
+        without = clusters_of_groups(geometry, take(rows, kept), labels[kept], n_clusters)
+        left_out, own = take(rows, out), (np.arange(out.size), labels[out])
+        a = row_dissimilarities(geometry, without, left_out)[own]
+        others = row_dissimilarities(geometry, whole, left_out)
+        others[own] = np.inf
+        b = others.min(axis=1)
         with np.errstate(invalid="ignore"):
             s = (b - a) / np.maximum(a, b)
         # Alone, or as near to both; without any other cluster that has weight, it is in its own.

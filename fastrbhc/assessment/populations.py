@@ -27,8 +27,12 @@ from numpy.typing import NDArray
 
 from fastrbhc.families import Family
 
-# The histogram of an axis: bins, and over how many times the range of the values.
-_BINS, _RANGES = 512, 3.0
+# The histogram of an axis: bins, and over how many times the range of the values. It is smoothed
+# on a circle, so that there has to be room for tails.
+_BINS, _RANGES = 1_024, 8.0
+# Kernels at most this wide, in ranges of the values: normal distributions whose means differ by
+# less than two standard deviations have one mode together.
+_WIDEST = 0.5
 _BISECTIONS = 12
 # A density that rises by less than this share of its maximum does not rise.
 _FLAT = 1e-7
@@ -86,7 +90,7 @@ def critical_bandwidths(
     np.add.at(histogram, (columns[None, :], bins), shares[:, None])
     spectrum = np.fft.rfft(histogram)
     squares = np.square(2.0 * np.pi * np.arange(spectrum.shape[1]) / _BINS)
-    below, above = np.zeros(columns.size), np.full(columns.size, _BINS / _RANGES)
+    below, above = np.zeros(columns.size), np.full(columns.size, _WIDEST * _BINS / _RANGES)
     for _ in range(_BISECTIONS):
         middle = 0.5 * (below + above)
         damping = np.exp(-0.5 * np.square(middle)[:, None] * squares)

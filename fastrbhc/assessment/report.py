@@ -125,10 +125,13 @@ class ClusterAssessment:
             return f"All {len(self)} clusters are stable; together they explain {share}."
         if counts[2] == len(self):
             return f"None of the {len(self)} clusters is distinguishable from chance."
-        parts = [f"{n} {verdict}" for n, verdict in zip(counts, VERDICTS, strict=True) if n]
-        listed = ", ".join(parts[:-1]) + " and " + parts[-1] if len(parts) > 1 else parts[0]
-        verb = "is" if counts[next(i for i in range(3) if counts[i])] == 1 else "are"
-        return f"Of {len(self)} clusters, {listed.replace(' ', f' {verb} ', 1)}; together they explain {share}."
+        parts = [
+            f"{count} {'is' if count == 1 else 'are'} {verdict}"
+            for count, verdict in zip(counts, VERDICTS, strict=True)
+            if count
+        ]
+        listed = " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+        return f"Of {len(self)} clusters {listed}; together they explain {share}."
 
     def to_pandas(self) -> Any:
         """All numbers as a DataFrame, one row per cluster.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Never
+from typing import Any, Never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,6 +88,13 @@ class BayesianDendrogram(Dendrogram):
         parts = self.merges - self.n_leaves
         excess = np.append(self.log_trees - self.log_hypotheses, 0.0)
         return self.heights - excess[np.maximum(parts, -1)].sum(axis=1)
+
+    def stability(self, *_: Any, **__: Any) -> Never:
+        """Refused: for a Bayesian tree, ``probabilities`` say how certain its merges are."""
+        raise TypeError(
+            "stability is for trees of linkage. Of a Bayesian tree, probabilities say how certain "
+            "each merge is; for subsamples, build a tree of the same rows with linkage"
+        )
 
     def cut(
         self,
