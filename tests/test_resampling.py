@@ -15,9 +15,7 @@ WARD = as_family("ward")
 def recovered(X, labels, n_rows, weights=None, times=6):
     options, done = LinkageOptions(n_jobs=1).checked(WARD), []
     rng, k = np.random.default_rng(0), int(labels.max()) + 1
-    found = recoveries(
-        X, weights, WARD, labels, k, times, n_rows, options, rng, done.append
-    )
+    found = recoveries(X, weights, WARD, labels, k, times, n_rows, options, rng, done.append)
     assert done == list(range(times + 1))
     return found
 

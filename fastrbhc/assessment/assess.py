@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from fastrbhc._engine.clusters.observations import weighted
+from fastrbhc._engine.clusters.observations import Observations, order_by_value, weighted
 from fastrbhc._linkage import build
 from fastrbhc._options import LinkageOptions
 from fastrbhc._progress import Progress
@@ -23,7 +23,7 @@ from fastrbhc.assessment.measures import (
 )
 from fastrbhc.assessment.report import ClusterAssessment, verdicts_of
 from fastrbhc.assessment.resampling import mean_and_interval, recoveries
-from fastrbhc.assessment.splits import split_p_values
+from fastrbhc.assessment.splits import deciding_merges, split_p_values
 from fastrbhc.families import Family
 from fastrbhc.tree.dendrogram import Dendrogram
 
@@ -67,7 +67,9 @@ def assess(
             "threshold=None or compute_full_tree=True, and cut that"
         )
     parents = parents_of(tree, nodes)
-    tested = np.unique(parents[parents >= 0])
+    geometry, rows = family.geometry(X.shape[1]), weighted(family.observe(X), weights)
+    deciding = deciding_merges(tree, nodes, _points(rows), weights)
+    tested = np.unique(deciding[deciding >= 0])
     with Progress(progress, {"subsamples": n_resamples, "splits": tested.size}) as shown:
         found = recoveries(
             X, weights, family, labels, k, n_resamples, n_rows, options, rng,
@@ -77,11 +79,11 @@ def assess(
             tree, X, weights, family, tested, options, rng, lambda done: shown("splits", done)
         )
     p_values = np.ones(k)
-    p_values[parents >= 0] = p_of_split[np.searchsorted(tested, parents[parents >= 0])]
+    known = deciding >= 0
+    p_values[known] = p_of_split[np.searchsorted(tested, deciding[known])]
     jaccard, lower, upper = mean_and_interval(found)
-    geometry, rows = family.geometry(X.shape[1]), weighted(family.observe(X), weights)
     own_weights = np.ones(n) if weights is None else weights
-    cluster_weights = np.bincount(labels, own_weights, k)
+    cluster_weights = np.bincount(labels, own_weights, k).astype(np.float64)
     with np.errstate(invalid="ignore"):  # a cluster of rows of weight 0 has none
         by_row = silhouettes(geometry, rows, labels, k)
         by_cluster = np.bincount(labels, own_weights * by_row, k) / cluster_weights
@@ -97,7 +99,7 @@ def assess(
         silhouettes=by_cluster,
         born=levels_of(tree, nodes, 0.0),
         dies=levels_of(tree, parents, np.inf),
-        verdicts=verdicts_of(lower, p_values, sizes * (n_rows / n)),
+        verdicts=verdicts_of(lower, p_values, (sizes * (n_rows / n)).astype(np.float64)),
         nodes=nodes,
         sizes=sizes,
         weights=cluster_weights,
@@ -107,3 +109,11 @@ def assess(
         labels=labels,
         tree=tree,
     )
+
+
+def _points(rows: Observations) -> NDArray[np.int64]:
+    """A number for every row, the same for equal rows."""
+    order, same = order_by_value(rows)
+    points = np.empty(order.size, np.int64)
+    points[order] = np.cumsum(~same)
+    return points

@@ -1,16 +1,16 @@
 """Rows without clusters that otherwise resemble given rows: what a real cluster has to beat.
 
 A tree divides any rows, also those of one population, and some populations are easier to divide
-than others. So rows are compared with several populations of one mode that have their mean and
-their covariance:
+than others. So rows are compared with several populations of one mode that have their means, their
+variances and, nearly, their correlations:
 
 uniform
     Along each principal axis an independent uniform distribution. Of all symmetric distributions
     with one mode and a given variance, two halves of the uniform one explain the most of it.
 unimodal
-    Along each principal axis the distribution of the rows themselves, smoothed by the smallest
-    Gaussian kernel that leaves one mode (Silverman 1981), and scaled back to its variance. It keeps
-    what is skewed or has long tails.
+    In each column the distribution with one mode that is nearest to that of the rows, see
+    `one_mode`. It keeps what is skewed or has long tails. Columns go together as they do in a
+    normal population with the same correlations of ranks.
 the family's own
     Independent draws from one distribution of the family, such as Poisson counts.
 
@@ -24,18 +24,14 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
+from scipy.stats import rankdata
+from sklearn.isotonic import isotonic_regression
 
 from fastrbhc.families import Family
 
-# The histogram of an axis: bins, and over how many times the range of the values. It is smoothed
-# on a circle, so that there has to be room for tails.
-_BINS, _RANGES = 1_024, 8.0
-# Kernels at most this wide, in ranges of the values: normal distributions whose means differ by
-# less than two standard deviations have one mode together.
-_WIDEST = 0.5
-_BISECTIONS = 12
-# A density that rises by less than this share of its maximum does not rise.
-_FLAT = 1e-7
+# Where a mode may be: in the middle of the shortest interval with this share of the rows.
+_SHARES_AT_MODE = (0.5, 0.125)
 
 Draw = Callable[[np.random.Generator], NDArray[np.float64]]
 
@@ -47,27 +43,31 @@ def populations(
 
     Weights are those of the rows of X; the draws have none.
     """
-    shares = np.ones(len(X)) if weights is None else weights
+    n = len(X)
+    shares = np.ones(n) if weights is None else weights
     shares = shares / shares.sum()
     mean = shares @ X
     centred = X - mean
     _, values, axes = np.linalg.svd(np.sqrt(shares)[:, None] * centred, full_matrices=False)
-    scores = centred @ axes.T
-    widths = critical_bandwidths(scores, shares)
-    shrinkage = values / np.sqrt(np.maximum(values**2 + widths**2, 1e-300))
+    columns = [one_mode(column, shares) for column in X.T]
+    normal_scores = ndtri((rankdata(X, axis=0) - 0.5) / n)
     dressed = _dressing(X, family)
 
     def uniform(rng: np.random.Generator) -> NDArray[np.float64]:
-        z = rng.uniform(-np.sqrt(3.0), np.sqrt(3.0), (len(X), values.size))
+        z = rng.uniform(-np.sqrt(3.0), np.sqrt(3.0), (n, values.size))
         return dressed(mean + (z * values) @ axes, rng)
 
     def unimodal(rng: np.random.Generator) -> NDArray[np.float64]:
-        chosen = rng.choice(len(X), (len(X), values.size), p=shares)
-        z = np.take_along_axis(scores, chosen, axis=0) + widths * rng.normal(size=chosen.shape)
-        return dressed(mean + (z * shrinkage) @ axes, rng)
+        # Sums of scores with random signs and sizes are normal, and correlated as the scores are.
+        together = rng.normal(size=(n, n)) @ (np.sqrt(shares)[:, None] * normal_scores)
+        drawn = np.empty(X.shape)
+        for j, (edges, below) in enumerate(columns):
+            values_of_column = np.interp(rng.uniform(size=n), below, edges)
+            drawn[np.argsort(together[:, j]), j] = np.sort(values_of_column)
+        return dressed(drawn, rng)
 
     def of_the_family(rng: np.random.Generator) -> NDArray[np.float64]:
-        chosen = X if weights is None else X[rng.choice(len(X), len(X), p=shares)]
+        chosen = X if weights is None else X[rng.choice(n, n, p=shares)]
         drawn = family.draw_one_cluster(chosen, rng)
         assert drawn is not None  # it was not when tried below
         return dressed(drawn, rng)
@@ -77,29 +77,60 @@ def populations(
     return [uniform, unimodal, of_the_family]
 
 
-def critical_bandwidths(
+def one_mode(
     values: NDArray[np.float64], shares: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """For each column, the smallest width of a Gaussian kernel that leaves the density one mode."""
-    lowest, highest = values.min(axis=0), values.max(axis=0)
-    span = np.where(highest > lowest, highest - lowest, 1.0)
-    start, bin_width = 0.5 * (lowest + highest) - 0.5 * _RANGES * span, _RANGES * span / _BINS
-    bins = np.clip(((values - start) / bin_width).astype(np.int64), 0, _BINS - 1)
-    columns = np.arange(values.shape[1])
-    histogram = np.zeros((values.shape[1], _BINS))
-    np.add.at(histogram, (columns[None, :], bins), shares[:, None])
-    spectrum = np.fft.rfft(histogram)
-    squares = np.square(2.0 * np.pi * np.arange(spectrum.shape[1]) / _BINS)
-    below, above = np.zeros(columns.size), np.full(columns.size, _WIDEST * _BINS / _RANGES)
-    for _ in range(_BISECTIONS):
-        middle = 0.5 * (below + above)
-        damping = np.exp(-0.5 * np.square(middle)[:, None] * squares)
-        density = np.fft.irfft(spectrum * damping, _BINS)
-        steps = np.diff(density) / density.max(axis=1, keepdims=True)
-        has_fallen = np.maximum.accumulate(steps < -_FLAT, axis=1)
-        one_mode = ~(has_fallen & (steps > _FLAT)).any(axis=1)
-        below, above = np.where(one_mode, below, middle), np.where(one_mode, middle, above)
-    return above * bin_width
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The distribution with one mode that fits the values best: points, and probability below them.
+
+    Around each distinct value is a cell, up to halfway to its neighbours, with the share of that
+    value. Densities of cells are replaced by the nearest that rise up to the mode and fall after it
+    (Grenander 1956), for several places of the mode; the one whose distribution function is nearest
+    to that of the values counts. In the end variance and mean are those of the values.
+    """
+    distinct, where = np.unique(values, return_inverse=True)
+    if distinct.size < 2:
+        return np.repeat(distinct, 2), np.array([0.0, 1.0])
+    masses = np.bincount(where, shares)
+    gaps = np.diff(distinct)
+    edges = np.concatenate(
+        [
+            [distinct[0] - 0.5 * gaps[0]],
+            distinct[:-1] + 0.5 * gaps,
+            [distinct[-1] + 0.5 * gaps[-1]],
+        ]
+    )
+    widths, below = np.diff(edges), np.concatenate([[0.0], np.cumsum(masses)])
+    fits = []
+    for mode in _places_of_a_mode(distinct, below):
+        rising = isotonic_regression(
+            masses[: mode + 1] / widths[: mode + 1], sample_weight=widths[: mode + 1]
+        )
+        falling = isotonic_regression(
+            masses[mode + 1 :] / widths[mode + 1 :],
+            sample_weight=widths[mode + 1 :],
+            increasing=False,
+        ) if mode + 1 < distinct.size else np.empty(0)  # fmt: skip
+        fitted = np.concatenate([rising, falling]) * widths
+        fits.append((np.abs(np.cumsum(fitted - masses)).max(), fitted))
+    fitted = min(fits, key=lambda fit: fit[0])[1]
+    mean, centre = masses @ distinct, fitted @ distinct
+    variance = fitted @ np.square(distinct - centre)
+    scale = np.sqrt(masses @ np.square(distinct - mean) / variance)
+    below = np.concatenate([[0.0], np.cumsum(fitted)])
+    return mean + scale * (edges - centre), below / below[-1]
+
+
+def _places_of_a_mode(distinct: NDArray[np.float64], below: NDArray[np.float64]) -> set[int]:
+    """Cells where the mode may be: the ends, and the middles of the shortest intervals."""
+    places = {0, distinct.size - 1}
+    for share in _SHARES_AT_MODE:
+        last = np.searchsorted(below, below[:-1] + share - 1e-12) - 1
+        inside = np.flatnonzero(last < distinct.size)
+        lengths = distinct[last[inside]] - distinct[inside]
+        first = inside[np.argmin(lengths)]
+        middle = 0.5 * (distinct[first] + distinct[last[first]])
+        places.add(int(np.argmin(np.abs(distinct - middle))))
+    return places
 
 
 def _dressing(
@@ -115,11 +146,11 @@ def _dressing(
 
     def dressed(drawn: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
         rows = np.clip(np.where(whole, np.round(drawn), drawn), least, most)
-        empty = np.zeros(len(rows), bool)
+        empty: NDArray[np.bool_] = np.zeros(len(rows), np.bool_)
         if domain.needs_positive_total:
-            empty = rows.sum(axis=1) <= 0.0
+            empty = np.asarray(rows.sum(axis=1) <= 0.0)
         if domain.needs_nonzero_row:
-            empty = ~rows.any(axis=1)
+            empty = np.asarray(~rows.any(axis=1))
         rows[empty] = X[rng.integers(0, len(X), int(empty.sum()))]
         return rows
 

@@ -42,8 +42,8 @@ class ClusterAssessment:
         if no two rows of the cluster were in a subsample.
     p_values : ndarray of shape (k,)
         The probability that a split of one population would explain as much of the cost as the
-        split between the cluster and its sibling, adjusted for the number of splits; 1 for the
-        only cluster. See the notes.
+        split between the cluster and its sibling, adjusted for the number of splits. 1 for the only
+        cluster, and for fewer than five distinct rows, effectively. See the notes.
     explained : ndarray of shape (k,)
         Share of the total cost that is saved by setting the cluster apart from all other rows,
         d(c, rest) / (Σ f({x}) − f(all)), with f = n·φ(t).
@@ -72,8 +72,9 @@ class ClusterAssessment:
     -----
     The Jaccard index alone does not tell real clusters from chance: half of an elongated cloud
     comes back too, with an index of 0.8 and more. So each split is compared with splits of rows
-    that have the same mean and covariance and one mode, drawn at random, as the guide explains
-    under "Are they real?". The verdict is about the split that ends the cluster: of a cluster that
+    that resemble those of both clusters but have one mode, drawn at random, as the guide explains
+    under "Are they real?". Siblings of fewer than five distinct rows are passed over: the next
+    merge above is tested. The verdict is about the split that ends the cluster: of a cluster that
     contains two others it says that it is separate from the rest, not that it is one.
 
     References

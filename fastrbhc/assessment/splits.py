@@ -13,6 +13,10 @@ clusters stays undivided: several clusters that lie in a plane are noticed toget
 halves of them look like two halves of a cloud. The smallest p-value of these j, multiplied by their
 number and by the number of splits tested (Bonferroni), is reported.
 
+Where values are few, as counts often are, copies of one row are a cluster that nothing divides. So
+both sides of a split need at least five distinct rows, effectively: 1/Σ p², where p are the shares
+of the distinct rows. Of a cluster whose sibling has fewer, the next merge above is tested.
+
 The test of a split by a Gaussian population is that of Liu, Hayes, Nobel & Marron (2008), carried
 over to trees by Kimes, Liu, Hayes & Marron (2017).
 """
@@ -36,6 +40,8 @@ from fastrbhc.tree.dendrogram import Dendrogram
 _UNDONE = (1, 2, 3, 4, 6, 9)
 # Trees drawn from each population, and of the rows themselves if they are too many for one.
 DRAWS, _SAMPLES = 20, 5
+# Distinct rows, effectively, on either side of a split.
+FEWEST_DISTINCT = 5.0
 # Values in a sample of rows; for a full covariance, values and products of two.
 _VALUES, _FEWEST_ROWS, _MOST_ROWS = 100_000, 200, 1_000
 # Differences of logarithms below this are not noticed, however little they vary by chance.
@@ -98,6 +104,48 @@ def split_p_values(
         found[place] = min(1.0, p_values.min() * len(undone) * nodes.size)
     report(nodes.size)
     return found
+
+
+def deciding_merges(
+    tree: Dendrogram,
+    nodes: NDArray[np.int64],
+    points: NDArray[np.int64],
+    weights: NDArray[np.float64] | None,
+) -> NDArray[np.int64]:
+    """For each node, the first merge above that joins it with enough distinct rows; −1 for none.
+
+    ``points`` has a number for every row, the same for equal rows.
+    """
+    n = tree.n_leaves
+    starts, sizes = leaf_spans(tree.merges, n)
+    order = tree.leaves_order()
+    parents = np.full(n + len(tree.merges), -1)
+    parents[tree.merges] = n + np.arange(len(tree.merges))[:, None]
+    shares = np.ones(n) if weights is None else weights
+    known: dict[int, bool] = {}
+
+    def is_diverse(node: int) -> bool:
+        if node not in known:
+            rows = order[starts[node] : starts[node] + sizes[node]]
+            masses = np.unique(points[rows], return_inverse=True)[1]
+            totals = np.bincount(masses, shares[rows])
+            known[node] = bool(
+                np.square(totals.sum()) >= FEWEST_DISTINCT * np.square(totals).sum() > 0.0
+            )
+        return known[node]
+
+    def decided(node: int) -> int:
+        if not is_diverse(node):
+            return -1
+        while parents[node] >= 0:
+            parent = int(parents[node])
+            sibling = int(tree.merges[parent - n].sum()) - node
+            if is_diverse(sibling):
+                return parent
+            node = parent
+        return -1
+
+    return np.array([decided(node) for node in nodes.tolist()])
 
 
 def _rows_in_a_sample(n_features: int, family: Family) -> int:

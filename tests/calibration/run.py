@@ -12,9 +12,9 @@ import warnings
 from collections import defaultdict
 
 import numpy as np
-from calibration.rows import NOISES, draw_case, separated
 
 import fastrbhc
+from calibration.rows import NOISES, draw_case, separated
 
 
 def count_stable(X, family, n_clusters):
@@ -69,8 +69,8 @@ def measure_clusters(draws, seed):
                     count_stable(separated(rng, 300, d, distance)[0], family, 3)
                     for _ in range(draws)
                 ]
-                print(f"{family}, {d} columns, distance {distance:g}: {np.mean(found) / 3:.0%} stable",
-                      flush=True)
+                share = f"{np.mean(found) / 3:.0%} stable"
+                print(f"{family}, {d} columns, distance {distance:g}: {share}", flush=True)
 
 
 def main():
