@@ -261,7 +261,7 @@ class RBHC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TreeEstimator):
         >>> from fastrbhc import RBHC
         >>> model = RBHC("ward", n_clusters=2).fit([[0.0], [1.0], [5.0], [6.0]])
         >>> model.predict_proba([[3.0], [2.5]]).round(2).tolist()
-        [[0.5, 0.5], [0.79, 0.21]]
+        [[0.5, 0.5], [0.84, 0.16]]
         """
         d = self._dissimilarities(X)
         shares: NDArray[np.float64] = np.exp(d.min(axis=1, keepdims=True) - d)
@@ -329,7 +329,7 @@ class RBHC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TreeEstimator):
         >>> X = np.concatenate([rng.poisson(5, (50, 2)), rng.poisson(50, (60, 2))])
         >>> report = RBHC("poisson", n_clusters=2).fit(X).assess(X)
         >>> print(report.sentence)
-        All 2 clusters are stable; together they explain 86 % of the cost.
+        Both clusters are stable; together they explain 96 % of the cost.
         """
         check_is_fitted(self)
         return assess(

@@ -151,6 +151,8 @@ def test_one_cluster_and_single_rows():
     rows = tree.stability(X, family="ward", n_clusters=30)
     assert np.isnan(rows.jaccard).all()
     assert STABLE not in rows.verdicts
+    halves = tree.stability(X, family="ward", n_clusters=2)
+    assert halves.sentence == "Neither cluster is distinguishable from chance."
     pair = linkage([[0.0], [1.0]], "ward").stability([[0.0], [1.0]], family="ward", n_clusters=2)
     assert pair.verdicts == (CHANCE, CHANCE)
 

@@ -51,6 +51,9 @@ def populations(
     _, values, axes = np.linalg.svd(np.sqrt(shares)[:, None] * centred, full_matrices=False)
     columns = [one_mode(column, shares) for column in X.T]
     normal_scores = ndtri((rankdata(X, axis=0) - 0.5) / n)
+    _, sizes, directions = np.linalg.svd(
+        np.sqrt(shares)[:, None] * normal_scores, full_matrices=False
+    )
     dressed = _dressing(X, family)
 
     def uniform(rng: np.random.Generator) -> NDArray[np.float64]:
@@ -58,8 +61,7 @@ def populations(
         return dressed(mean + (z * values) @ axes, rng)
 
     def unimodal(rng: np.random.Generator) -> NDArray[np.float64]:
-        # Sums of scores with random signs and sizes are normal, and correlated as the scores are.
-        together = rng.normal(size=(n, n)) @ (np.sqrt(shares)[:, None] * normal_scores)
+        together = (rng.normal(size=(n, sizes.size)) * sizes) @ directions
         drawn = np.empty(X.shape)
         for j, (edges, below) in enumerate(columns):
             values_of_column = np.interp(rng.uniform(size=n), below, edges)

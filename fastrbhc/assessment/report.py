@@ -123,9 +123,11 @@ class ClusterAssessment:
             return "There is one cluster, and nothing to compare it with."
         counts = [self.verdicts.count(verdict) for verdict in VERDICTS]
         if counts[0] == len(self):
-            return f"All {len(self)} clusters are stable; together they explain {share}."
+            every = "Both" if len(self) == 2 else f"All {len(self)}"
+            return f"{every} clusters are stable; together they explain {share}."
         if counts[2] == len(self):
-            return f"None of the {len(self)} clusters is distinguishable from chance."
+            none = "Neither" if len(self) == 2 else f"None of the {len(self)}"
+            return f"{none} cluster{'s' * (len(self) > 2)} is distinguishable from chance."
         parts = [
             f"{count} {'is' if count == 1 else 'are'} {verdict}"
             for count, verdict in zip(counts, VERDICTS, strict=True)
@@ -149,7 +151,7 @@ class ClusterAssessment:
         >>> X = [[0.0], [1.0], [2.0], [50.0], [51.0], [52.0]]
         >>> report = fastrbhc.linkage(X, "ward").stability(X, family="ward", n_clusters=2)
         >>> report.to_pandas()[["size", "born", "explained"]].round(3).values.tolist()
-        [[3.0, 0.75, 0.998], [3.0, 0.75, 0.998]]
+        [[3.0, 0.75, 0.999], [3.0, 0.75, 0.999]]
         """
         pd = require("pandas", "to_pandas")
         columns = {

@@ -70,40 +70,48 @@ def split_p_values(
     most = _rows_in_a_sample(X.shape[1], family)
     found = np.ones(nodes.size)
 
-    def tree_of(rows: NDArray[np.float64], own: NDArray[np.float64] | None) -> Dendrogram:
-        return build(np.ascontiguousarray(rows), family, own, options)
+    def left_in(
+        rows: NDArray[np.float64], own: NDArray[np.float64] | None, undone: list[int]
+    ) -> NDArray[np.float64]:
+        built = build(np.ascontiguousarray(rows), family, own, options)
+        return _left(built.heights[::-1], undone)
+
+    def weights_of(rows: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        return None if weights is None else weights[rows]
 
     for place, node in enumerate(nodes.tolist()):
         report(place)
         within = (starts[n:] >= starts[node]) & (starts[n:] < starts[node] + sizes[node])
         inside = np.flatnonzero(within[: node - n + 1])[::-1]  # from the merge itself down
-        undone = _numbers_undone(tree, node, inside)
+        heights, undone = tree.heights[inside], _numbers_undone(tree, node, inside)
         members = order[starts[node] : starts[node] + sizes[node]]
         if weights is not None:
             members = members[weights[members] > 0.0]
-        if members.size <= max(undone, default=members.size) or tree.heights[inside].sum() <= 0.0:
+        if members.size <= undone[-1] or heights.sum() <= 0.0:
             continue
         sample = np.sort(rng.choice(members, min(most, members.size), replace=False))
-        rows, own = X[sample], None if weights is None else weights[sample]
         if members.size <= most:
-            observed = _left(tree.heights[inside], undone)
+            observed = _left(heights, undone)
         else:
-            trees = (
-                tree_of(X[chosen], None if weights is None else weights[chosen])
-                for chosen in (rng.choice(members, most, replace=False) for _ in range(_SAMPLES))
-            )
-            observed = np.mean([_left(each.heights[::-1], undone) for each in trees], axis=0)
+            samples = [rng.choice(members, most, replace=False) for _ in range(_SAMPLES)]
+            left = [left_in(X[rows], weights_of(rows), undone) for rows in samples]
+            observed = np.mean(left, axis=0)
+        own = weights_of(sample)
         p_values = np.zeros(len(undone))
-        for draw in populations(rows, own, family):
-            left = np.array(
-                [_left(tree_of(draw(rng), own).heights[::-1], undone) for _ in range(DRAWS)]
-            )
-            deviation = np.maximum(left.std(axis=0, ddof=1), _SMALLEST_DEVIATION)
-            scores = (left.mean(axis=0) - observed) / (deviation * np.sqrt(1.0 + 1.0 / DRAWS))
-            p_values = np.maximum(p_values, stats.t.sf(scores, DRAWS - 1))
+        for draw in populations(X[sample], own, family):
+            chance = np.array([left_in(draw(rng), own, undone) for _ in range(DRAWS)])
+            p_values = np.maximum(p_values, _p_values(observed, chance))
         found[place] = min(1.0, p_values.min() * len(undone) * nodes.size)
     report(nodes.size)
     return found
+
+
+def _p_values(observed: NDArray[np.float64], chance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The probability of a value at most as large, by Student's distribution: chance is (R, j)."""
+    deviation = np.maximum(chance.std(axis=0, ddof=1), _SMALLEST_DEVIATION)
+    scores = (chance.mean(axis=0) - observed) / (deviation * np.sqrt(1.0 + 1.0 / len(chance)))
+    p_values: NDArray[np.float64] = stats.t.sf(scores, len(chance) - 1)
+    return p_values
 
 
 def deciding_merges(
