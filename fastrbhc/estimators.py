@@ -214,7 +214,7 @@ class RBHC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TreeEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_clusters_)
+        ndarray of shape (n_samples, k)
             Columns are numbered as in ``labels_``; named rbhc0, rbhc1, … in a data frame, for which
             ``set_output(transform="pandas")`` asks. ``predict`` is the column with the smallest
             value. A cluster of rows of weight 0 is infinitely far away.
@@ -246,7 +246,7 @@ class RBHC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TreeEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_clusters_)
+        ndarray of shape (n_samples, k)
             Numbers that add up to 1 in each row.
 
         Notes

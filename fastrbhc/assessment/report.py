@@ -36,10 +36,10 @@ class ClusterAssessment:
     Attributes
     ----------
     jaccard, lower, upper : ndarray of shape (k,)
-        How well each cluster comes back: in each subsample, the largest Jaccard index |A∩B|/|A∪B|
-        of its rows with the rows of any node of the subsample's tree; the mean over subsamples,
-        and its 95 % confidence interval (Student's). The index counts weights. NaN, from 0 to 1,
-        if no two rows of the cluster were in a subsample.
+        How well each cluster comes back: in each subsample, the largest Jaccard index
+        ``|A∩B|/|A∪B|`` of its rows with the rows of any node of the subsample's tree; the mean over
+        subsamples, and its 95 % confidence interval (Student's). The index counts weights. NaN,
+        from 0 to 1, if no two rows of the cluster were in a subsample.
     p_values : ndarray of shape (k,)
         The probability that a split of one population would explain as much of the cost as the
         split between the cluster and its sibling, adjusted for the number of splits. 1 for the only
