@@ -85,8 +85,8 @@ fuzz: $(VENV)/installed
 	PYTHONPATH=tests $(BIN)/python -m fuzz.run --workers $(WORKERS) $(if $(MINUTES),--minutes $(MINUTES)) \
 		$(if $(CASES),--cases $(CASES)) $(if $(SEED),--seed $(SEED))
 
-# How often clusters are called stable: in noise, and in clusters at several distances. DRAWS=100 of each
-# population, half an hour.
+# How often clusters are called stable: in noise, and in clusters at several distances. DRAWS data sets of each
+# population; takes minutes.
 DRAWS ?= 60
 calibration: $(VENV)/installed
 	PYTHONPATH=tests $(BIN)/python -m calibration.run --draws $(DRAWS)
