@@ -91,6 +91,7 @@ PICTURES = {
     "clusters_gaussian": lambda ax: plot_clusters(HEAPS, whole().cut(n_clusters=4), ax),
     "clusters_ward": lambda ax: plot_clusters(HEAPS, whole().cut(n_clusters=14), ax, family="ward"),
     "clusters_poisson": lambda ax: plot_clusters(COUNTS, GROUPS, ax, family="poisson"),
+    "assessment": lambda ax: whole().stability(HEAPS, family="ward", n_clusters=5).plot(ax),
     "clusters_one_column": lambda ax: plot_clusters(COUNTS[:, :1], GROUPS, ax, family="poisson"),
 }
 

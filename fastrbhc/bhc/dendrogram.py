@@ -96,6 +96,13 @@ class BayesianDendrogram(Dendrogram):
         excess = np.append(self.log_trees - self.log_hypotheses, 0.0)
         return self.heights - excess[np.maximum(parts, -1)].sum(axis=1)
 
+    def stability(self, *_: Any, **__: Any) -> Never:
+        """Refused: for a Bayesian tree, ``probabilities`` say how certain its merges are."""
+        raise TypeError(
+            "stability is for trees of linkage. Of a Bayesian tree, probabilities say how certain "
+            "each merge is; for subsamples, build a tree of the same rows with linkage"
+        )
+
     def cut(
         self,
         *misplaced: Never,
