@@ -7,7 +7,7 @@ PYTEST = $(BIN)/python -m pytest
 # All tests of a file go to one worker: otherwise both workers would compile the same kernels at the same time.
 TWO_WORKERS = -n 2 --dist loadfile
 
-.PHONY: demo test lint types docs test-notebooks notebooks test-families test-indices test-thorough test-stress fuzz \
+.PHONY: demo test lint types docs test-notebooks notebooks test-families test-indices test-thorough test-stress fuzz calibration \
 	test-compile-all test-lowest baselines bench bench-all bench-compare bench-peers bench-compile record dashboard clean
 
 # Installed again whenever the metadata change. The demo needs fewer packages than the tests.
@@ -84,6 +84,12 @@ WORKERS ?= 2
 fuzz: $(VENV)/installed
 	PYTHONPATH=tests $(BIN)/python -m fuzz.run --workers $(WORKERS) $(if $(MINUTES),--minutes $(MINUTES)) \
 		$(if $(CASES),--cases $(CASES)) $(if $(SEED),--seed $(SEED))
+
+# How often clusters are called stable: in noise, and in clusters at several distances. DRAWS data sets of each
+# population; takes minutes.
+DRAWS ?= 60
+calibration: $(VENV)/installed
+	PYTHONPATH=tests $(BIN)/python -m calibration.run --draws $(DRAWS)
 
 # After `fastrbhc compile --all`, first calls of all families and models compile nothing.
 test-compile-all: $(VENV)/installed

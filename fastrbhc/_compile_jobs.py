@@ -71,6 +71,8 @@ def _use_family(name: str, audit: Any, algorithms: Iterable[str], scans_first: b
         model = RBHC(name, n_clusters_guess=2, random_state=0, compute_full_tree=True).fit(X)
         model.predict(X[:2])
         model.summary()
+        model.transform(X[:2])
+    model.assess(X, n_resamples=2)
     dissimilarity(X[:2], X[2:4], name)
     few = np.repeat(X[:20], 2, axis=0)
     linkage(few, name, sample_weight=np.arange(40.0))  # a row without weight
@@ -102,7 +104,7 @@ def _grow(
 
 def _look_at(tree: Any) -> None:
     """Call the methods of a tree."""
-    tree.cut(n_clusters=2)
+    tree.cut(n_clusters=2, min_size=2)
     tree.path()
     tree.leaves_order()
     tree.members(tree.n_leaves)

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fastrbhc._base_estimator import TreeEstimator
 from fastrbhc._choosing import Guess, grow
 from fastrbhc._engine.clusters import build as statistics
+from fastrbhc._engine.clusters.comparison import row_dissimilarities
 from fastrbhc._engine.clusters.observations import weighted
 from fastrbhc._options import (
     DEFAULT_GUESS,
@@ -22,13 +24,15 @@ from fastrbhc._options import (
 )
 from fastrbhc._progress import compiling_shown
 from fastrbhc._validation import check_count, check_weights, column_names
+from fastrbhc.assessment.assess import DEFAULT_RESAMPLES, DEFAULT_ROWS, assess
+from fastrbhc.assessment.report import ClusterAssessment
 from fastrbhc.families import Family, as_family
 from fastrbhc.tree.dendrogram import Dendrogram
 from fastrbhc.tree.origin import Chosen, remembering
 from fastrbhc.tree.summaries import summary_of_clusters
 
 
-class RBHC(TreeEstimator):
+class RBHC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TreeEstimator):
     """Relaxed Bayesian hierarchical clustering.
 
     Parameters
@@ -96,7 +100,7 @@ class RBHC(TreeEstimator):
     2
     >>> print(model.choice_)
     >>> model.predict([[4, 6], [48, 55]]).tolist()
-    [0, 1]
+    [1, 0]
     """
 
     def __init__(
@@ -209,6 +213,146 @@ class RBHC(TreeEstimator):
         geometry = family.geometry(rows.shape[1])
         return statistics.nearest_clusters(geometry, self._clusters, family.observe(rows))
 
+    def transform(self, X: ArrayLike) -> NDArray[np.float64]:
+        """The dissimilarity d between each row, as a cluster of its own, and each cluster.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, k)
+            Columns are numbered as in ``labels_``; named rbhc0, rbhc1, … in a data frame, for which
+            ``set_output(transform="pandas")`` asks. ``predict`` is the column with the smallest
+            value. A cluster of rows of weight 0 is infinitely far away.
+
+        Examples
+        --------
+        >>> from fastrbhc import RBHC
+        >>> model = RBHC("ward", n_clusters=2).fit([[0.0], [2.0], [10.0]])
+        >>> model.transform([[4.0]]).tolist()
+        [[3.0, 9.0]]
+        """
+        return self._dissimilarities(X)
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Soft membership of new rows in the clusters, from their dissimilarities.
+
+        Joining row x to cluster c lowers the log likelihood of the best-fitting clusters by
+        d(x, c) (with β = 1). If every cluster is as likely beforehand, the memberships are
+
+            p(c | x) = exp(−d(x, c)) / Σ_b exp(−d(x, b)).
+
+        So the cluster with the largest membership is that of ``predict``. Sizes of clusters do not
+        weigh in, because then it would not be.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, k)
+            Numbers that add up to 1 in each row.
+
+        Notes
+        -----
+        They are probabilities as far as rows follow the family. For the spherical Gaussian that
+        includes its ``variance``: if it is smaller than that of the clusters, all memberships are
+        close to 0 or 1. The same holds for counts that vary more than the family says, such as
+        words in texts, and rows of large totals.
+
+        Examples
+        --------
+        >>> from fastrbhc import RBHC
+        >>> model = RBHC("ward", n_clusters=2).fit([[0.0], [1.0], [5.0], [6.0]])
+        >>> model.predict_proba([[3.0], [2.5]]).round(2).tolist()
+        [[0.5, 0.5], [0.84, 0.16]]
+        """
+        d = self._dissimilarities(X)
+        shares: NDArray[np.float64] = np.exp(d.min(axis=1, keepdims=True) - d)
+        return shares / shares.sum(axis=1, keepdims=True)
+
+    def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
+        """How well each row fits its nearest cluster: −min d, and so at most 0.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Larger for ordinary rows, smaller for outliers, as in scikit-learn's detectors of
+            outliers. Up to a constant of the row, this is the logarithm of its density in the
+            nearest cluster.
+
+        Examples
+        --------
+        >>> from fastrbhc import RBHC
+        >>> model = RBHC("ward", n_clusters=2).fit([[0.0], [2.0], [10.0]])
+        >>> model.score_samples([[4.0], [100.0]]).tolist()
+        [-3.0, -2025.0]
+        """
+        return -self._dissimilarities(X).min(axis=1)
+
+    def assess(
+        self,
+        X: ArrayLike,
+        *,
+        n_resamples: int = DEFAULT_RESAMPLES,
+        max_rows: int = DEFAULT_ROWS,
+        random_state: Any = 0,
+        progress: bool = False,
+    ) -> ClusterAssessment:
+        """Whether the clusters are real: how well they come back, and a verdict on each.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows of the fit, in the same order. Their weights are those of the fit.
+        n_resamples : int, default=20
+            Number of subsamples, each of half of the rows, drawn without replacement.
+        max_rows : int, default=2000
+            The largest number of rows in a subsample.
+        random_state : int, RandomState or None, default=0
+            Seed of the subsamples and of the rows drawn for comparison.
+        progress : bool, default=False
+            Show a progress bar.
+
+        Returns
+        -------
+        ClusterAssessment
+            One entry per cluster, numbered as in ``labels_``; `Dendrogram.stability` has more on
+            the parameters.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastrbhc import RBHC
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.poisson(5, (50, 2)), rng.poisson(50, (60, 2))])
+        >>> report = RBHC("poisson", n_clusters=2).fit(X).assess(X)
+        >>> print(report.sentence)
+        Both clusters are stable; together they explain 96 % of the cost.
+        """
+        check_is_fitted(self)
+        return assess(
+            self.dendrogram_,
+            self._check(X, self._family, reset=False),
+            self._family,
+            self.labels_,
+            n_resamples=n_resamples,
+            max_rows=max_rows,
+            random_state=random_state,
+            n_jobs=self.n_jobs,
+            progress=progress,
+        )
+
     def summary(self) -> Any:
         """A table of the clusters: size, weight, cost, mean parameters.
 
@@ -236,6 +380,18 @@ class RBHC(TreeEstimator):
             ),
             getattr(self, "feature_names_in_", None),
         )
+
+    def _dissimilarities(self, X: ArrayLike) -> NDArray[np.float64]:
+        """What `transform` returns, as an array whatever ``set_output`` says."""
+        check_is_fitted(self)
+        family = self._family  # the family of the fit: parameters may have been set since
+        rows = self._check(X, family, reset=False)
+        geometry = family.geometry(rows.shape[1])
+        return row_dissimilarities(geometry, self._clusters, family.observe(rows))
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_clusters_
 
     def _distribution(self) -> Family:
         return as_family(self.family)

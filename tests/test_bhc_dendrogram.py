@@ -57,7 +57,7 @@ def test_cut_from_the_root_down():
     tree = tree_of([-1.0, 3.0, 2.0, -5.0])
     assert tree.merges.tolist() == MERGES.tolist()
     assert tree.cut().tolist() == [0, 0, 1, 1, 0]
-    assert tree.cut(probability=0.9).tolist() == [0, 1, 2, 2, 3]
+    assert tree.cut(probability=0.9).tolist() == [1, 2, 0, 0, 3]
     assert tree.cut(probability=0.0).tolist() == [0, 0, 0, 0, 0]
     assert tree.cut(probability=1.0).tolist() == [0, 1, 2, 3, 4]
 
@@ -69,6 +69,23 @@ def test_cut_where_merging_would_have_stopped():
     assert tree.cut(threshold=1.5).tolist() == [0, 0, 1, 1, 0]
     assert tree.cut(threshold=-4.0).tolist() == [0, 1, 2, 3, 4]
     assert tree.cut(threshold=np.inf).tolist() == [0, 0, 0, 0, 0]
+
+
+@pytest.mark.fast
+def test_lists_and_crumbs():
+    tree = tree_of([3.0, -1.0, 2.0, -5.0])
+    reference = np.column_stack([tree.cut(threshold=t) for t in (-4.0, 1.5)])
+    np.testing.assert_array_equal(tree.cut(threshold=[-4.0, 1.5]), reference)
+    assert tree.cut(n_clusters=2, min_size=2).tolist() == tree.cut(n_clusters=2).tolist()
+    with pytest.raises(ValueError, match="min_size needs threshold or n_clusters"):
+        tree.cut(min_size=2)
+
+
+@pytest.mark.fast
+def test_equally_large_clusters_are_numbered_by_what_is_within():
+    # The pair of rows 2 and 3 is the more likely one, and comes first.
+    tree = tree_of([-2.0, 3.0, -9.0], np.array([[0, 1], [2, 3], [4, 5]]))
+    assert tree.cut(n_clusters=2).tolist() == [1, 1, 0, 0]
 
 
 @pytest.mark.fast

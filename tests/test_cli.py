@@ -126,7 +126,11 @@ def test_the_tree_in_other_forms(table, tmp_path, capsys):
     assert (tmp_path / "tree.nwk").read_text() == whole.to_newick(names) + "\n"
     stored = (tmp_path / "tree.json").read_text()
     assert json.loads(stored)["names"] == names
-    assert same_tree(fastrbhc.Dendrogram.from_json(stored), whole)
+    again = fastrbhc.Dendrogram.from_json(stored)
+    assert same_tree(again, whole)
+    assert again.family == whole.family
+    assert again.feature_names == ("a", "b", "c")
+    assert (again.chosen.by, again.chosen.n_clusters) == ("n_clusters", 2)
     assert (tmp_path / "tree.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -6,14 +6,16 @@ import contextlib
 import json
 import tracemalloc
 from itertools import pairwise
+from typing import NamedTuple
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from trees import chain, forest_with_ties, leaf_sets, same_tree
 
 import fastrbhc
-from fastrbhc import Dendrogram, linkage
+from fastrbhc import RBHC, Dendrogram, families, linkage
 
 SMALL = [[0.0], [1.0], [5.0], [7.0]]
 
@@ -139,10 +141,15 @@ def test_json_gives_the_tree_back_to_the_bit(make):
 def test_json_is_what_the_documentation_says():
     content = json.loads(forest_with_ties().to_json(list("abcdefg")))
     assert list(content) == [
-        "format", "version", "package_version", "n_leaves", "threshold", "children", "heights",
-        "weights", "steps", "leaf_weights", "names",
+        "format", "version", "package_version", "n_leaves", "threshold", "family", "n_features",
+        "feature_names", "chosen", "children", "heights", "weights", "steps", "leaf_weights",
+        "names",
     ]  # fmt: skip
+    assert content["version"] == 2
     assert content["threshold"] == 20.0
+    assert content["family"] == {"name": "spherical_gaussian", "parameters": {"variance": 1.0}}
+    assert (content["n_features"], content["feature_names"]) == (1, None)
+    assert content["chosen"] == {"threshold": 20.0, "by": "given", "n_clusters": None}
     assert content["names"] == list("abcdefg")
     assert content["leaf_weights"][-1] == 5.0
     assert json.loads(small_tree().to_json())["threshold"] is None
@@ -165,7 +172,121 @@ def broken(**changes):
 
 
 def test_json_that_is_not_broken():
-    assert same_tree(Dendrogram.from_json(broken()), small_tree())
+    """Of version 1, which holds nothing but the tree."""
+    again = Dendrogram.from_json(broken())
+    assert same_tree(again, small_tree())
+    assert (again.origin, again.chosen) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("family", "options"),
+    [
+        (families.Poisson(smoothing=0.3), {"threshold": "gap"}),
+        (families.Multinomial(weight_by_total=False), {"n_clusters": 3}),
+        ("gaussian", {"threshold": np.inf}),
+    ],
+)
+def test_json_holds_what_a_tree_remembers(family, options):
+    X = pd.DataFrame(np.random.default_rng(0).poisson(9.0, (30, 2)), columns=["a", "é"])
+    tree = RBHC(family, **options).fit(X).dendrogram_
+    again = Dendrogram.from_json(tree.to_json())
+    assert (again.origin, again.chosen) == (tree.origin, tree.chosen)
+    assert again.feature_names == ("a", "é")
+    np.testing.assert_array_equal(again.cut(), tree.cut())
+    unknown = Dendrogram(tree.merges, tree.heights, tree.weights, 30)
+    assert Dendrogram.from_json(unknown.to_json()).origin is None
+
+
+def remembered(**changes):
+    """JSON of the small tree in version 2, with these changes."""
+    content = {
+        "version": 2,
+        "package_version": "0.1.0",
+        "family": {"name": "poisson", "parameters": {"smoothing": 0.3}},
+        "n_features": 2,
+        "feature_names": ["a", "b"],
+        "chosen": {"threshold": 0.5, "by": "gap", "n_clusters": None},
+    }
+    return broken(**(content | changes))
+
+
+def poisson_with(**parameters):
+    return {"name": "poisson", "parameters": parameters}
+
+
+def chosen(threshold=0.5, by="gap", n_clusters=None):
+    return {"threshold": threshold, "by": by, "n_clusters": n_clusters}
+
+
+def test_a_family_of_another_process():
+    text = remembered(family={"name": "of_my_own", "parameters": {"power": 3.0}})
+    with pytest.warns(UserWarning, match="family 'of_my_own', which is not declared here"):
+        tree = Dendrogram.from_json(text)
+    assert (tree.family, tree.n_features, tree.feature_names) == (None, 2, ("a", "b"))
+    assert tree.chosen.by == "gap"
+
+
+def test_parameters_that_are_left_out_have_their_defaults():
+    tree = Dendrogram.from_json(remembered(family=poisson_with()))
+    assert tree.family == families.Poisson()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"family": "poisson"}, "not a name with parameters"),
+        ({"family": {"name": "poisson"}}, "not a name with parameters"),
+        ({"family": {"name": ["poisson"], "parameters": {}}}, "not a name with parameters"),
+        ({"family": {"name": "poisson", "parameters": [1.0]}}, "not a name with parameters"),
+        ({"family": poisson_with(power=2.0)}, "unknown parameter 'power'"),
+        ({"family": poisson_with(smoothing=-1.0)}, "'poisson' that is not valid"),
+        ({"family": poisson_with(smoothing=float("nan"))}, "'poisson' that is not valid"),
+        ({"family": poisson_with(smoothing="inf")}, "'poisson' that is not valid"),
+        ({"family": poisson_with(smoothing=10**400)}, "'poisson' that is not valid"),
+        ({"family": poisson_with(smoothing="0.3")}, "parameter 'smoothing' is '0.3'"),
+        ({"family": poisson_with(smoothing=True)}, "parameter 'smoothing' is True"),
+        ({"family": poisson_with(smoothing=None)}, "parameter 'smoothing' is None"),
+        ({"family": poisson_with(smoothing=[0.3])}, "parameter 'smoothing' is"),
+        ({"family": {"name": "multinomial", "parameters": {"weight_by_total": 1}}}, "is 1"),
+        ({"n_features": 0}, "n_features 0"),
+        ({"n_features": 2.0}, "n_features 2.0"),
+        ({"n_features": True}, "n_features True"),
+        ({"n_features": None}, "None columns and 2 feature_names"),
+        ({"feature_names": ["a"]}, "2 columns and 1 feature_names"),
+        ({"feature_names": "ab"}, "not a list of texts"),
+        ({"feature_names": ["a", 1]}, "not a list of texts"),
+        ({"package_version": None}, "package_version None"),
+        ({"chosen": 0.5}, "not a threshold, by and n_clusters"),
+        ({"chosen": {"threshold": 0.5}}, "not a threshold, by and n_clusters"),
+        ({"chosen": chosen(threshold="high")}, "threshold 'high'"),
+        ({"chosen": chosen(threshold=-1.0)}, "threshold -1.0"),
+        ({"chosen": chosen(by="luck")}, "chosen by 'luck'"),
+        ({"chosen": chosen(by=["gap"])}, "chosen by"),
+        ({"chosen": chosen(n_clusters=2)}, "chosen by 'gap' and n_clusters 2"),
+        ({"chosen": chosen(by="n_clusters")}, "chosen by 'n_clusters' and n_clusters None"),
+        ({"chosen": chosen(by="n_clusters", n_clusters=5)}, "the chosen 5 clusters"),
+        ({"chosen": chosen(by="n_clusters", n_clusters=2.0)}, "the chosen 2.0 clusters"),
+        ({"threshold": 20.0, "chosen": chosen(threshold=30.0)}, "built up to 20, below"),
+        ({"chosen": "gone"}, "no 'chosen'"),
+    ],
+)
+def test_memories_that_are_not_valid(changes, message):
+    Dendrogram.from_json(remembered())
+    with pytest.raises(ValueError, match=message):
+        Dendrogram.from_json(remembered(**changes))
+
+
+def test_parameters_that_are_not_finite():
+    @families.family("any_power", separable=True, reducible=False, domain=families.Domain())
+    class AnyPower(NamedTuple):
+        power: float = np.inf
+
+        def divergence(family, value, mean, step):
+            return step * step
+
+    tree = linkage(SMALL, AnyPower())
+    assert json.loads(tree.to_json())["family"]["parameters"] == {"power": "inf"}
+    assert Dendrogram.from_json(tree.to_json()).family == AnyPower()
 
 
 @pytest.mark.parametrize(
@@ -173,7 +294,9 @@ def test_json_that_is_not_broken():
     [
         ("[1, 2]", "is not a tree"),
         ("{}", "is not a tree"),
-        (broken(version=2), "version 2"),
+        (broken(version=3), "version 3"),
+        (broken(version=True), "version True"),
+        (broken(version=2), "no 'family'"),
         (broken(heights="gone"), "no 'heights'"),
         (broken(heights=[1.0]), "3 merges and 1 heights"),
         (broken(heights=[1.0, "high", 2.0]), "not a number"),

@@ -38,6 +38,12 @@ def test_a_tree():
     assert "3 below λ = 20" in forest_with_ties()._repr_html_()
 
 
+def test_a_tree_tells_what_it_remembers():
+    text = RBHC("poisson", n_clusters=3).fit(np.round(9.0 * np.abs(X))).dendrogram_._repr_html_()
+    for expected in ("Poisson(smoothing=0.01)", "columns", "for 3 clusters"):
+        assert expected in text
+
+
 def test_text_is_escaped():
     assert "&lt;b&gt;" in _html.table("<b>", [("<b>", "<b>")])
     assert "<b>" not in _html.table("<b>", [("<b>", "<b>")])

@@ -15,7 +15,7 @@ from pictures import difference
 from trees import chain, forest_with_ties
 
 import fastrbhc
-from fastrbhc import Dendrogram, linkage
+from fastrbhc import RBHC, Dendrogram, linkage
 from fastrbhc.plotting import plot_clusters
 from fastrbhc.plotting._style import FAINT, HUES, INK, number
 from fastrbhc.plotting._ticks import RootLocator
@@ -91,6 +91,7 @@ PICTURES = {
     "clusters_gaussian": lambda ax: plot_clusters(HEAPS, whole().cut(n_clusters=4), ax),
     "clusters_ward": lambda ax: plot_clusters(HEAPS, whole().cut(n_clusters=14), ax, family="ward"),
     "clusters_poisson": lambda ax: plot_clusters(COUNTS, GROUPS, ax, family="poisson"),
+    "assessment": lambda ax: whole().stability(HEAPS, family="ward", n_clusters=5).plot(ax),
     "clusters_one_column": lambda ax: plot_clusters(COUNTS[:, :1], GROUPS, ax, family="poisson"),
 }
 
@@ -125,6 +126,44 @@ def test_the_comparison_notices_another_shade(name, tmp_path, monkeypatch):
     for module in ("_style", "clusters", "heights"):
         monkeypatch.setattr(f"fastrbhc.plotting.{module}.HUES", shades)
     assert "RMS" in difference(name, PICTURES[name], tmp_path)
+
+
+# What the tree remembers
+
+
+def test_plots_use_the_chosen_threshold():
+    model = RBHC("ward", threshold="gap").fit(HEAPS)
+    tree, level = model.dendrogram_, model.threshold_
+    assert tree.n_trees == 1
+    reference = tree.plot(threshold=level)
+    computed = tree.plot()
+    assert computed.get_title(loc="left") == reference.get_title(loc="left")
+    assert f"{model.n_clusters_} clusters" in computed.get_title(loc="left")
+    assert colours_of(computed.collections[0]) == colours_of(reference.collections[0])
+    assert annotations(computed) == annotations(reference)
+    title = tree.plot_heights(threshold=level).get_title(loc="left")
+    assert tree.plot_heights().get_title(loc="left") == title
+    assert f"{model.n_clusters_} clusters" in title
+
+
+def test_plots_use_the_chosen_number_of_clusters():
+    tree = RBHC("ward", n_clusters=7).fit(HEAPS).dendrogram_
+    assert "7 clusters" in tree.plot().get_title(loc="left")
+    assert "4 clusters" in tree.plot(n_clusters=4).get_title(loc="left")
+
+
+def test_rows_are_drawn_with_the_family_of_the_tree():
+    frame = pd.DataFrame(COUNTS, columns=["apples", "pears"])
+    tree = linkage(frame, "poisson")
+    computed = tree.plot_clusters(COUNTS, n_clusters=3)
+    reference = plot_clusters(COUNTS, tree.cut(n_clusters=3), family="poisson")
+    for found, expected in zip(computed.patches, reference.patches, strict=True):
+        assert (found.width, found.height) == (expected.width, expected.height)
+    assert (computed.get_xlabel(), computed.get_ylabel()) == ("apples", "pears")
+    other = tree.plot_clusters(COUNTS, n_clusters=3, family="ward")
+    assert other.patches[0].width != computed.patches[0].width
+    with pytest.raises(ValueError, match="no λ was chosen"):
+        tree.plot_clusters(COUNTS)
 
 
 # Dendrograms

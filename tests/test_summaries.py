@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -46,9 +48,30 @@ def test_a_tree_and_its_rows_tell_the_same_as_a_model(family):
     X, weights = rows(1), np.random.default_rng(1).integers(1, 5, 80)
     model = RBHC(family, n_clusters=4).fit(X, sample_weight=weights)
     tree = linkage(X, family, sample_weight=weights)
-    reference = model.summary().sort_values("node").reset_index(drop=True)
-    computed = tree.summary(X, n_clusters=4, family=family).sort_values("node")
-    pd.testing.assert_frame_equal(reference, computed.reset_index(drop=True), check_names=False)
+    reference = model.summary()
+    pd.testing.assert_frame_equal(reference, tree.summary(X, n_clusters=4))
+    pd.testing.assert_frame_equal(reference, model.dendrogram_.summary(X))
+    given = linkage(X, "ward", sample_weight=weights).summary(X, n_clusters=4, family=family)
+    assert given["weight"].sum() == pytest.approx(reference["weight"].sum())
+
+
+def test_a_tree_that_does_not_remember_its_family_asks_for_it():
+    X = rows()
+    tree = dataclasses.replace(linkage(X, "poisson"), origin=None)
+    with pytest.raises(ValueError, match="does not remember its family: give family="):
+        tree.summary(X, n_clusters=2)
+    reference = linkage(X, "poisson").summary(X, n_clusters=2)
+    pd.testing.assert_frame_equal(tree.summary(X, n_clusters=2, family="poisson"), reference)
+    assert len(tree.summary(n_clusters=2)) == 2
+
+
+def test_names_of_columns_are_those_of_the_tree():
+    frame = pd.DataFrame(rows(), columns=["a", "b", "c"])
+    tree = linkage(frame, "poisson")
+    by_tree = tree.summary(frame.to_numpy(), n_clusters=2).columns[-3:].tolist()
+    assert by_tree == ["mean_a", "mean_b", "mean_c"]
+    others = tree.summary(frame.to_numpy()[:, :2], n_clusters=2)
+    assert others.columns[-2:].tolist() == ["mean_x0", "mean_x1"]
 
 
 def test_names_of_columns():
@@ -62,11 +85,11 @@ def test_names_of_columns():
 def test_trees_of_a_forest_by_default():
     tree = forest_with_ties()
     frame = tree.summary()
-    assert frame["size"].tolist() == [4, 2, 1]
-    assert frame["weight"].tolist() == [4.0, 4.0, 5.0]
+    assert frame["size"].tolist() == [1, 2, 4]
+    assert frame["weight"].tolist() == [5.0, 4.0, 4.0]
     assert frame["cost"].sum() == pytest.approx(tree.heights.sum())
-    assert frame["level"].tolist() == [12.5, tree.heights[2], 0.0]
-    assert frame["node"].iloc[2] == 6
+    assert frame["level"].tolist() == [0.0, tree.heights[2], 12.5]
+    assert frame["node"].iloc[0] == 6
     assert len(tree.summary(threshold=0.3)) == 5
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -247,7 +248,22 @@ def test_evidence_needs_more_rows_than_numbers():
     X += np.random.default_rng(14).normal(scale=0.3, size=X.shape)
     for name, expected in (("gaussian", 2), ("ward", 3)):
         tree = fastrbhc.linkage(X, name)
-        assert n_clusters(tree, fastrbhc.evidence_threshold(tree, name, 2)) == expected
+        assert n_clusters(tree, fastrbhc.evidence_threshold(tree)) == expected
+
+
+def test_the_evidence_of_what_the_tree_remembers():
+    rng = np.random.default_rng(15)
+    X, weights = three_groups("poisson", rng)[0], rng.integers(1, 4, 120)
+    tree = fastrbhc.linkage(X, "poisson", sample_weight=weights)
+    reference = fastrbhc.evidence_threshold(tree, "poisson", 2, sample_weight=tree.leaf_weights)
+    assert fastrbhc.evidence_threshold(tree) == reference
+    assert fastrbhc.evidence_threshold(tree, "poisson", 2) == reference
+    unknown = dataclasses.replace(tree, origin=None)
+    assert fastrbhc.evidence_threshold(unknown, "poisson", 2) == reference
+    with pytest.raises(ValueError, match="does not remember its family"):
+        fastrbhc.evidence_threshold(unknown)
+    with pytest.raises(ValueError, match="does not remember its number of columns"):
+        fastrbhc.evidence_threshold(unknown, "poisson")
 
 
 def test_one_cluster_has_more_evidence_than_two():

@@ -8,7 +8,7 @@ from scipy.cluster import hierarchy
 from trees import chain, forest_with_ties, leaf_sets
 
 from fastrbhc import linkage
-from fastrbhc._engine.traversal import common_labels, leaf_spans
+from fastrbhc._engine.traversal import best_overlaps, common_labels, leaf_spans, subtree_sums
 
 
 def depth_first(tree, node):
@@ -32,10 +32,10 @@ def test_the_order_of_leaves_is_that_of_scipy(seed):
 
 
 @pytest.mark.fast
-def test_trees_of_a_forest_follow_one_another_by_their_numbers():
+def test_trees_of_a_forest_follow_one_another_by_their_first_rows():
     tree = forest_with_ties()
-    labels = tree.cut(threshold=tree.threshold)
-    assert (np.diff(labels[tree.leaves_order()]) >= 0).all()
+    order, trees = tree.leaves_order(), [[0, 1, 2, 3], [4, 5], [6]]
+    assert [sorted(part) for part in np.split(order, [4, 6])] == trees
     assert sorted(tree.leaves_order()) == list(range(7))
 
 
@@ -73,3 +73,32 @@ def test_a_chain_may_be_as_deep_as_it_is_long():
     # A leaf is to the left of the chain below it, except for the first two.
     np.testing.assert_array_equal(tree.leaves_order(), np.r_[np.arange(199_999, 1, -1), 0, 1])
     assert tree.cut(n_clusters=3).tolist()[-3:] == [0, 1, 2]
+
+
+@pytest.mark.fast
+def test_overlaps_with_the_best_node():
+    tree, rng = linkage(rows(5), "ward"), np.random.default_rng(5)
+    labels, weights = rng.integers(0, 3, 40), rng.integers(0, 4, 40).astype(float)
+    sets = [{leaf} for leaf in range(40)] + leaf_sets(tree)
+
+    def weight(leaves):
+        return sum(weights[leaf] for leaf in leaves)
+
+    def jaccard(a, b):
+        return weight(a & b) / weight(a | b) if weight(a | b) else 0.0
+
+    clusters = [set(np.flatnonzero(labels == label).tolist()) for label in range(3)]
+    reference = [max(jaccard(cluster, leaves) for leaves in sets) for cluster in clusters]
+    computed = best_overlaps(tree.merges, labels, weights, 4)
+    np.testing.assert_allclose(computed, [*reference, 0.0])
+
+
+@pytest.mark.fast
+def test_sums_over_subtrees():
+    tree = forest_with_ties()
+    reference = [
+        sum(h for h, below in zip(tree.heights, leaf_sets(tree), strict=True) if below <= leaves)
+        for leaves in leaf_sets(tree)
+    ]
+    computed = subtree_sums(tree.merges, tree.heights, tree.n_leaves)
+    np.testing.assert_allclose(computed, reference)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from trees import forest_with_ties
 
-from fastrbhc import linkage
+from fastrbhc import RBHC, linkage
 
 # ipywidgets 8.0 opens its channel in a way that ipykernel has since deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:The `ipykernel.comm.Comm` class:DeprecationWarning")
@@ -16,7 +18,7 @@ X = np.random.default_rng(0).normal(size=(200, 3))
 
 def test_moving_the_slider_redraws():
     tree = linkage(X, "ward")
-    box = tree.explore(X, family="ward", max_points=100)
+    box = tree.explore(X, max_points=100)
     slider, line, image = box.children
     seen = {}
     for k in (2, 5, 20):
@@ -27,6 +29,20 @@ def test_moving_the_slider_redraws():
         assert bytes(image.value).startswith(b"\x89PNG")
         seen[k] = bytes(image.value)
     assert len(set(seen.values())) == 3
+
+
+def test_the_slider_begins_at_the_chosen_threshold():
+    model = RBHC("ward", threshold="gap").fit(X)
+    slider, line, _ = model.dendrogram_.explore(X, max_points=50).children
+    assert slider.value == pytest.approx(model.threshold_)
+    assert f": {model.n_clusters_} cluster" in line.value
+
+
+def test_a_tree_that_does_not_remember_its_family():
+    tree = dataclasses.replace(linkage(X, "ward"), origin=None)
+    with pytest.raises(ValueError, match="does not remember its family"):
+        tree.explore(X)
+    assert tree.explore(X, family="ward", max_points=50).children
 
 
 def test_the_slider_ranges_over_few_clusters():

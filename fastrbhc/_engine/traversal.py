@@ -236,3 +236,58 @@ def _join_groups(merges, n_leaves, splits, groups, unions, joined, tops):
             unions[groups[node]] = unions.size + place
             place += 1
         tops[unions[groups[node]]] = node
+
+
+def subtree_sums(
+    merges: NDArray[np.int64], values: NDArray[np.float64], n_leaves: int
+) -> NDArray[np.float64]:
+    """The sum of the values of all merges in the subtree of each merge."""
+    sums = values.copy()
+    _add_subtrees(merges, n_leaves, sums)
+    return sums
+
+
+@kernel
+def _add_subtrees(merges, n_leaves, sums):
+    for i in range(sums.size):
+        for side in range(2):
+            child = merges[i, side] - n_leaves
+            if child >= 0:
+                sums[i] += sums[child]
+
+
+def best_overlaps(
+    merges: NDArray[np.int64],
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    n_labels: int,
+) -> NDArray[np.float64]:
+    """The largest Jaccard index of each label's leaves with the leaves of any node.
+
+    The index is the weight of the leaves in both over the weight of the leaves in either; 0 for a
+    label without weight.
+    """
+    n, m = labels.size, merges.shape[0]
+    best = np.zeros(n_labels)
+    _find_overlaps(merges, labels, weights, np.empty(n + m), np.empty(n + m), best)
+    return best
+
+
+@kernel
+def _find_overlaps(merges, labels, weights, sums, shared, best):
+    n = labels.size
+    for i in range(n):
+        sums[i] = weights[i]
+    for i in range(merges.shape[0]):
+        sums[n + i] = sums[merges[i, 0]] + sums[merges[i, 1]]
+    for label in range(best.size):
+        own = 0.0
+        for i in range(n):
+            shared[i] = weights[i] if labels[i] == label else 0.0
+            own += shared[i]
+        for i in range(merges.shape[0]):
+            shared[n + i] = shared[merges[i, 0]] + shared[merges[i, 1]]
+        for node in range(n + merges.shape[0]):
+            if shared[node] > 0.0:
+                index = shared[node] / (sums[node] + own - shared[node])
+                best[label] = max(best[label], index)

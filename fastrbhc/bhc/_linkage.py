@@ -92,7 +92,7 @@ def bhc_linkage(
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.poisson(5, (20, 2)), rng.poisson(50, (20, 2))])
     >>> tree = fastrbhc.bhc_linkage(X, "poisson")
-    >>> tree.cut().tolist() == [0] * 20 + [1] * 20
+    >>> tree.cut().tolist() == [1] * 20 + [0] * 20
     True
     >>> bool(tree.probabilities[-1] < 0.5)
     True

@@ -62,7 +62,7 @@ class BayesianDendrogram(Dendrogram):
     >>> tree.probabilities.round(3).tolist()
     [0.974, 0.814, 0.0]
     >>> tree.cut().tolist()
-    [0, 0, 1, 1]
+    [1, 1, 0, 0]
     >>> round(tree.log_evidence, 3)
     -17.001
     """
@@ -95,6 +95,13 @@ class BayesianDendrogram(Dendrogram):
         parts = self.merges - self.n_leaves
         excess = np.append(self.log_trees - self.log_hypotheses, 0.0)
         return self.heights - excess[np.maximum(parts, -1)].sum(axis=1)
+
+    def stability(self, *_: Any, **__: Any) -> Never:
+        """Refused: for a Bayesian tree, ``probabilities`` say how certain its merges are."""
+        raise TypeError(
+            "stability is for trees of linkage. Of a Bayesian tree, probabilities say how certain "
+            "each merge is; for subsamples, build a tree of the same rows with linkage"
+        )
 
     def cut(
         self,

@@ -43,7 +43,7 @@ def _gap(data: Dataset, seed: int, n_threads: int) -> NDArray[np.int64]:
 
 def _evidence(data: Dataset, seed: int, n_threads: int) -> NDArray[np.int64]:
     tree = data.tree(n_threads)
-    return tree.cut(threshold=evidence_threshold(tree, data.family, data.X.shape[1]))
+    return tree.cut(threshold=evidence_threshold(tree))
 
 
 def _true_number(data: Dataset, seed: int, n_threads: int) -> NDArray[np.int64]:
@@ -52,8 +52,8 @@ def _true_number(data: Dataset, seed: int, n_threads: int) -> NDArray[np.int64]:
 
 def _best_cut(data: Dataset, seed: int, n_threads: int) -> NDArray[np.int64]:
     tree = data.tree(n_threads)
-    cuts = (tree.cut(n_clusters=k) for k in range(1, min(_MOST, tree.n_leaves) + 1))
-    return max(cuts, key=lambda labels: adjusted_rand_score(data.labels, labels))
+    cuts = tree.cut(n_clusters=range(1, min(_MOST, tree.n_leaves) + 1))
+    return max(cuts.T, key=lambda labels: adjusted_rand_score(data.labels, labels))
 
 
 CHOICES: dict[str, Choice] = {

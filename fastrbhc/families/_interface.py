@@ -53,6 +53,10 @@ Methods of a separable family, the first four of which run inside kernels:
     Records to choose from, if a parameter is left to the data. Default: none.
 ``in_units_of_rows(means)``
     Mean statistics in the units of the rows, if ``observe`` scales them. Default: as they are.
+``draw_one_cluster(X, rng)``
+    As many rows as X has, drawn from one distribution of the family with the mean of X; None if
+    rows such as X cannot be drawn. For `Dendrogram.stability`, which compares with rows without
+    clusters. Default: None.
 ``check()``
     Raises ValueError for parameters outside their range. Optional.
 ``check_rows(X)``
@@ -125,8 +129,14 @@ class Family(Protocol):
     ) -> Sequence[Family]: ...
     def smoothing_map(self, n_features: int) -> Smoothing: ...
     def n_parameters(self, n_features: int) -> int: ...
+    def draw_one_cluster(
+        self, X: NDArray[np.float64], rng: np.random.Generator
+    ) -> NDArray[np.float64] | None: ...
     def geometry(self, n_features: int) -> Any: ...
 
+
+# Totals of counts that NumPy draws; its integers end at 9.2e18.
+_LARGEST_DRAWN = 1e15
 
 _REGISTER = Register("family", "families")
 FamilyClass = TypeVar("FamilyClass", bound=type)
@@ -224,6 +234,10 @@ def _one_per_column(self: Any, n_features: int) -> int:
     return n_features
 
 
+def _no_draw(self: Any, X: NDArray[np.float64], rng: np.random.Generator) -> None:
+    """No rows: other references have to do."""
+
+
 def _rows_as_they_are(self: Any, X: NDArray[np.float64]) -> Observations:
     return Observations(X)
 
@@ -251,10 +265,33 @@ _DEFAULTS: dict[str, Any] = {
     "in_units_of_rows": _unchanged,
     "coordinates": _standardised,
     "candidates": _no_candidates,
+    "draw_one_cluster": _no_draw,
     "check": _no_check,
     "check_rows": _no_check,
     "geometry": separable_geometry,
 }
+
+
+def are_counts(X: NDArray[np.float64]) -> bool:
+    """Whether all values are whole numbers, none too large to be drawn at random.
+
+    Parameters
+    ----------
+    X : ndarray
+        Values.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastrbhc.families._interface import are_counts
+    >>> are_counts(np.array([1.0, 2.0])), are_counts(np.array([0.5]))
+    (True, False)
+    """
+    return bool((np.round(X) == X).all()) and float(np.abs(X).sum()) < _LARGEST_DRAWN
 
 
 def registered() -> dict[str, type]:

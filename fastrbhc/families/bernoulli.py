@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from fastrbhc._engine.math.entropy import entropy_divergence
-from fastrbhc.families._interface import Domain, family
+from fastrbhc.families._interface import Domain, are_counts, family
 from fastrbhc.families._smoothing import Smoothing, check_contraction, contraction
 
 
@@ -38,6 +38,13 @@ class Bernoulli(NamedTuple):
 
     def smoothing_map(self, n_features: int) -> Smoothing:
         return contraction(self.smoothing, towards=0.5)
+
+    def draw_one_cluster(
+        self, X: NDArray[np.float64], rng: np.random.Generator
+    ) -> NDArray[np.float64] | None:
+        if not are_counts(X):
+            return None
+        return rng.binomial(1, X.mean(axis=0), X.shape).astype(np.float64)
 
     def phi(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         return xlogy(x, x) + xlogy(1.0 - x, 1.0 - x)

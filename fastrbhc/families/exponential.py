@@ -55,6 +55,11 @@ class Exponential(NamedTuple):
     def smoothing_map(self, n_features: int) -> Smoothing:
         return shift(self.smoothing)
 
+    def draw_one_cluster(
+        self, X: NDArray[np.float64], rng: np.random.Generator
+    ) -> NDArray[np.float64] | None:
+        return rng.exponential(X.mean(axis=0), X.shape)
+
     def phi(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         return -np.log(x)
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from fastrbhc._engine.math.entropy import entropy_divergence
-from fastrbhc.families._interface import Domain, family
+from fastrbhc.families._interface import Domain, are_counts, family
 from fastrbhc.families._scaling import roots_of_counts
 from fastrbhc.families._smoothing import (
     Smoothing,
@@ -51,6 +51,13 @@ class Poisson(NamedTuple):
 
     def smoothing_map(self, n_features: int) -> Smoothing:
         return shift(self.smoothing)
+
+    def draw_one_cluster(
+        self, X: NDArray[np.float64], rng: np.random.Generator
+    ) -> NDArray[np.float64] | None:
+        if not are_counts(X):
+            return None
+        return rng.poisson(X.mean(axis=0), X.shape).astype(np.float64)
 
     def phi(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         return xlogy(x, x) - x

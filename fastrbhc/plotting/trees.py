@@ -53,6 +53,7 @@ class Colouring(NamedTuple):
     line: float | None
     text: str  # beside the line
     n_clusters: int
+    colours: dict[int, str] | None = None  # of labels whose colour is not that of a cluster
 
 
 def plot_dendrogram(
@@ -122,13 +123,11 @@ def plot_dendrogram(
     levels = tree.heights if raw_heights else tree.levels
     colouring = _colouring(tree, threshold, n_clusters, labels)
     if max_leaves is None:
-        max_leaves = _LEAVES
-        if colouring.n_clusters < _MOST_LEAVES:
-            max_leaves = max(_LEAVES, min(2 * colouring.n_clusters, _MOST_LEAVES))
-    crown = _crown(tree, check_count(max_leaves, "max_leaves"))
+        max_leaves = leaves_for(colouring.n_clusters)
+    crown = crown_of(tree, check_count(max_leaves, "max_leaves"))
     ax = axes(ax, (max(8.0, 0.16 * len(crown.tips)), 4.2))
-    _draw_branches(ax, tree, crown, colouring, levels, scale)
-    offset = _name_tips(ax, tree, crown, colouring, names)
+    draw_branches(ax, tree, crown, colouring, levels, scale)
+    offset = name_tips(ax, tree, crown, colouring, names)
     if colouring.line is not None:
         draw_threshold(ax, colouring.line, colouring.text)
     if colouring.nodes is not None:
@@ -177,7 +176,14 @@ def _between(tree: Dendrogram, n_clusters: int) -> float | None:
     return float(signed_square(0.5 * (signed_root(below) + signed_root(above))))
 
 
-def _crown(tree: Dendrogram, max_leaves: int) -> Crown:
+def leaves_for(n_clusters: int) -> int:
+    """The number of leaves in a picture with so many clusters, if none is given."""
+    if n_clusters >= _MOST_LEAVES:
+        return _LEAVES
+    return max(_LEAVES, min(2 * n_clusters, _MOST_LEAVES))
+
+
+def crown_of(tree: Dendrogram, max_leaves: int) -> Crown:
     """The highest merges, of all trees or of the largest ones."""
     n, m = tree.n_leaves, len(tree.merges)
     starts, sizes = leaf_spans(tree.merges, n)
@@ -200,15 +206,18 @@ def _crown(tree: Dendrogram, max_leaves: int) -> Crown:
     return Crown(rows, tips[np.argsort(starts[tips])], roots, sizes)
 
 
-def _draw_branches(
+def draw_branches(
     ax: Any,
     tree: Dendrogram,
     crown: Crown,
     colouring: Colouring,
     levels: NDArray[np.float64],
     scale: str,
-) -> None:
-    """Draw each merge as a bar, and the branches from there down to its parts."""
+) -> dict[int, float]:
+    """Draw each merge as a bar, and the branches from there down to its parts.
+
+    Returns the horizontal place of every node that is drawn.
+    """
     from matplotlib.collections import LineCollection, PolyCollection
 
     n = tree.n_leaves
@@ -259,13 +268,17 @@ def _draw_branches(
     ax.set_ylim(floor, ceiling)
     ax.set_ylabel("height of a merge", color=INK)
     tidy(ax, "top", "right", "bottom")
+    return places
 
 
 def _colour(colouring: Colouring, node: int) -> str:
-    return INK if colouring.nodes is None else hue(int(colouring.nodes[node]))
+    if colouring.nodes is None:
+        return INK
+    label = int(colouring.nodes[node])
+    return (colouring.colours or {}).get(label) or hue(label)
 
 
-def _name_tips(
+def name_tips(
     ax: Any, tree: Dendrogram, crown: Crown, colouring: Colouring, names: Sequence[Any] | None
 ) -> float:
     """Label the leaves with names or sizes; returns the height of the labels in points."""

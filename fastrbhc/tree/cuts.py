@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._engine.math.radix_sort import stable_order
 from fastrbhc._engine.traversal import appearances, grouped, merged_sums, roots_after
+from fastrbhc._validation import check_count
+
+if TYPE_CHECKING:
+    from fastrbhc.tree.dendrogram import Dendrogram
 
 
 class Stem(NamedTuple):
@@ -127,6 +131,21 @@ def labels_after(stem: Stem, counts: Sequence[int]) -> NDArray[np.int64]:
     for column, count in enumerate(counts):
         table[:, column] = labels_after(crown, [count - first])[:, 0]
     return np.take(table, numbers[roots], axis=0)
+
+
+def check_min_size(tree: Dendrogram, min_size: Any) -> int:
+    """A smallest number of rows that all trees of a forest have."""
+    size = check_count(min_size, "min_size", tree.n_leaves)
+    if tree.n_trees > 1:
+        sizes = np.bincount(roots_after(tree.merges, tree.n_leaves, len(tree.merges)))
+        n_small = np.count_nonzero((sizes > 0) & (sizes < size))
+        if n_small:
+            raise ValueError(
+                f"{n_small} of the {tree.n_trees} trees that were left at threshold "
+                f"{tree.threshold:g} have fewer than min_size={size} rows, and nothing to join: "
+                "build the tree with threshold=None"
+            )
+    return size
 
 
 def condensed(stem: Stem, min_size: int) -> Condensed:

@@ -15,14 +15,13 @@ from fastrbhc._engine.traversal import (
     leaf_spans,
     leaves_below,
     merged_sums,
-    roots_after,
     subtree_maxima,
 )
 from fastrbhc._stamps import Stamped
 from fastrbhc._validation import check_count, check_node, check_threshold
 from fastrbhc.reducibility.report import ReducibilityReport
 from fastrbhc.tree._views import Views
-from fastrbhc.tree.cuts import Stem, condensed, labels_after
+from fastrbhc.tree.cuts import Stem, check_min_size, condensed, labels_after
 from fastrbhc.tree.origin import Chosen, Origin
 from fastrbhc.tree.path import ClusteringPath, path_of
 
@@ -208,7 +207,7 @@ class Dendrogram(Stamped, Views):
         """Labels for one of the two, which may be a list of numbers."""
         stem, groups = self._stem(), None
         if min_size is not None:
-            stem, groups = condensed(stem, self._checked_size(min_size))
+            stem, groups = condensed(stem, check_min_size(self, min_size))
         given = n_clusters if threshold is None else threshold
         several = np.ndim(given) > 0
         numbers = list(given) if several else [given]
@@ -252,20 +251,6 @@ class Dendrogram(Stamped, Views):
                 "rows into which this tree can be cut"
             )
         return stem.n_leaves - k
-
-    def _checked_size(self, min_size: Any) -> int:
-        """A smallest number of rows that all trees have."""
-        size = check_count(min_size, "min_size", self.n_leaves)
-        if self.n_trees > 1:
-            sizes = np.bincount(roots_after(self.merges, self.n_leaves, len(self.merges)))
-            n_small = np.count_nonzero((sizes > 0) & (sizes < size))
-            if n_small:
-                raise ValueError(
-                    f"{n_small} of the {self.n_trees} trees that were left at threshold "
-                    f"{self.threshold:g} have fewer than min_size={size} rows, and nothing to "
-                    "join: build the tree with threshold=None"
-                )
-        return size
 
     def members(self, node: int) -> NDArray[np.int64]:
         """The rows that belong to a node.

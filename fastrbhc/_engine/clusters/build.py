@@ -89,11 +89,11 @@ def clusters_of_groups(
     weights = np.ones(n) if rows.weights is None else rows.weights
     residuals = np.zeros((1, n_features)) if rows.residuals is None else rows.residuals
     errors, scratch = np.zeros(n_groups), new_scratch(geometry, n_features)
-    for start, stop in _portions(n, n_features):
+    for start, stop in portions(n, n_features):
         _add_means(clusters, errors, rows.means, residuals, weights, labels, start, stop)
     clusters.weights[:] += errors
     if clusters.scatter.shape[1]:
-        for start, stop in _portions(n, clusters.scatter.shape[1]):
+        for start, stop in portions(n, clusters.scatter.shape[1]):
             _add_scatter(
                 geometry, clusters, rows.means, residuals, weights, labels, start, stop, scratch
             )
@@ -120,7 +120,7 @@ def nearest_clusters(geometry: Any, clusters: Clusters, rows: Observations) -> N
     scratch, alike = new_scratch(geometry, n_features), storage(geometry, n_features).points_alike
     k = clusters.weights.size
     enlarged = selected(clusters, np.append(np.arange(k), 0))  # one more slot, for the row
-    for start, stop in _portions(n, k * (n_features + clusters.scatter.shape[1])):
+    for start, stop in portions(n, k * (n_features + clusters.scatter.shape[1])):
         _assign(
             geometry, enlarged, rows.means, residuals, weights, alike, scratch, labels, start, stop
         )
@@ -139,7 +139,7 @@ def variances_at(family: Any, means: NDArray[np.float64]) -> NDArray[np.float64]
     return variances.reshape(means.shape)
 
 
-def _portions(n: int, work_per_row: int) -> Iterator[tuple[int, int]]:
+def portions(n: int, work_per_row: int) -> Iterator[tuple[int, int]]:
     """Runs of rows, each a fraction of a second of work: a kernel cannot be interrupted."""
     size = max(1, _PORTION // work_per_row)
     for start in range(0, n, size):

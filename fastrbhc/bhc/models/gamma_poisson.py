@@ -43,7 +43,7 @@ class GammaPoisson(NamedTuple):
     >>> from fastrbhc.bhc import GammaPoisson
     >>> X = [[3, 0], [4, 1], [40, 22], [38, 25]]
     >>> fastrbhc.bhc_linkage(X, GammaPoisson(shape=1.0, rate=0.1)).cut().tolist()
-    [0, 0, 1, 1]
+    [1, 1, 0, 0]
     """
 
     shape: float | ArrayLike | None = None

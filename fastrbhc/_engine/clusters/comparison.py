@@ -1,0 +1,92 @@
+"""d from rows to clusters, and from each cluster to all the others together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrbhc._engine.clusters.build import portions
+from fastrbhc._engine.clusters.observations import Observations
+from fastrbhc._engine.clusters.record import Clusters, copy_slot, selected
+from fastrbhc._engine.clusters.scratch import new_scratch
+from fastrbhc._engine.geometry.contract import dissimilarity, merge, refresh, storage
+from fastrbhc._engine.jit import kernel
+
+
+def row_dissimilarities(
+    geometry: Any, clusters: Clusters, rows: Observations
+) -> NDArray[np.float64]:
+    """d of every row, as a cluster of its own, to every slot; infinite to free slots."""
+    n, n_features = rows.means.shape
+    k = clusters.weights.size
+    out = np.empty((n, k))
+    weights = np.ones(n) if rows.weights is None else rows.weights
+    residuals = np.zeros((1, n_features)) if rows.residuals is None else rows.residuals
+    scratch, alike = new_scratch(geometry, n_features), storage(geometry, n_features).points_alike
+    enlarged = selected(clusters, np.append(np.arange(k), 0))  # one more slot, for the row
+    for start, stop in portions(n, k * (n_features + clusters.scatter.shape[1])):
+        _fill(geometry, enlarged, rows.means, residuals, weights, alike, scratch, out, start, stop)
+    out[:, np.isnan(clusters.weights)] = np.inf
+    return out
+
+
+def separations(geometry: Any, clusters: Clusters) -> tuple[NDArray[np.float64], float]:
+    """d of every slot to the union of all the others, and the cost of joining all of them.
+
+    The slots of clusters without weight are free: their d is 0.
+    """
+    n_features, k = clusters.means.shape
+    out, taken = np.zeros(k), np.flatnonzero(clusters.weights > 0.0)
+    if taken.size < 2:
+        return out, 0.0
+    # The clusters, the unions of each with all later ones, and three more slots.
+    slots = np.concatenate([taken, taken, taken[[0, 0, 0]]])
+    found = np.empty(taken.size)
+    total = _separate(geometry, selected(clusters, slots), new_scratch(geometry, n_features), found)
+    out[taken] = found
+    return out, float(total)
+
+
+@kernel
+def _fill(geometry, clusters, means, residuals, weights, alike, scratch, out, start, stop):
+    """Put each row into the last slot, and compare it with all the other slots."""
+    last = clusters.weights.size - 1
+    for row in range(start, stop):
+        clusters.weights[last] = weights[row]
+        for k in range(means.shape[1]):
+            clusters.means[k, last] = means[row, k]
+            clusters.residuals[k, last] = residuals[min(row, residuals.shape[0] - 1), k]
+        if row == start or not alike:
+            clusters.scatter[last] = 0.0
+            refresh(geometry, clusters, last, scratch)
+        for j in range(last):
+            out[row, j] = dissimilarity(geometry, clusters, j, last, np.inf, scratch)
+
+
+@kernel
+def _separate(geometry, clusters, scratch, out):
+    """d of each of the first slots to the rest; returns the sum of d along a chain of unions."""
+    count = out.size
+    before, rest, spare = 2 * count, 2 * count + 1, 2 * count + 2
+    for j in range(count - 2, -1, -1):
+        copy_slot(clusters, count + j + 1, spare)
+        merge(geometry, clusters, count + j, spare, scratch)
+    total = 0.0
+    for j in range(count):
+        if j == 0:
+            copy_slot(clusters, count + 1, rest)
+        else:
+            copy_slot(clusters, before, rest)
+            if j + 1 < count:
+                copy_slot(clusters, count + j + 1, spare)
+                merge(geometry, clusters, rest, spare, scratch)
+        out[j] = dissimilarity(geometry, clusters, j, rest, np.inf, scratch)
+        if j == 0:
+            copy_slot(clusters, j, before)
+        else:
+            total += dissimilarity(geometry, clusters, before, j, np.inf, scratch)
+            copy_slot(clusters, j, spare)
+            merge(geometry, clusters, before, spare, scratch)
+    return total
