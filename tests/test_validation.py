@@ -45,9 +45,8 @@ def no_work(monkeypatch):
     def worked(*arguments, **keywords):
         raise AssertionError("work began before the input was checked")
 
-    # fastrbhc.linkage is the function; its module is found among all modules.
-    monkeypatch.setattr(sys.modules["fastrbhc._linkage"], "build", worked)
-    monkeypatch.setattr(sys.modules["fastrbhc.estimators"], "build", worked)
+    monkeypatch.setattr(sys.modules["fastrbhc._choosing"], "build", worked)
+    monkeypatch.setattr(sys.modules["fastrbhc.selection.held_out"], "sample_of", worked)
     monkeypatch.setitem(sys.modules["fastrbhc.thresholds"].FROM_ROWS, "kmeans", worked)
     monkeypatch.setattr(sys.modules["fastrbhc.thresholds"], "_kmeans_threshold", worked)
     monkeypatch.setattr(

@@ -24,12 +24,14 @@ class Prediction(NamedTuple):
     """How well the cuts into some numbers of clusters predict held-out rows.
 
     ``log_likelihoods`` are logarithms of densities, averaged over all held-out rows. ``errors``
-    are standard errors of the differences from one cluster.
+    are standard errors of the differences from one cluster. The density is one of points with
+    ``n_coordinates`` coordinates.
     """
 
     numbers: NDArray[np.int64]
     log_likelihoods: NDArray[np.float64]
     errors: NDArray[np.float64]
+    n_coordinates: int
 
     @property
     def gains(self) -> NDArray[np.float64]:
@@ -85,7 +87,8 @@ def _prediction(
     spread = np.average((gains - (averages - averages[0])[:, None]) ** 2, axis=1, weights=weights)
     # The divisions are of the same rows: only those of one division count as independent.
     independent = weights.sum() / (len(halves) // 2)
-    return Prediction(np.array(numbers), averages, np.sqrt(spread / independent))
+    errors = np.sqrt(spread / independent)
+    return Prediction(np.array(numbers), averages, errors, points.values.shape[1])
 
 
 def _averages(columns: list[list[NDArray[np.float64]]], halves: list[Half]) -> NDArray[np.float64]:
