@@ -11,8 +11,8 @@ its distinct values raises the logarithm of its density by at most
     ½ [log(1 + v/f) + v/(v + f)],
 
 where f is the floor, and it costs the entropy H of the values, the logarithm of the weights of so
-many clusters. The floor is such that the gain is 0.8 H. Values that are all different have a large
-entropy, and no floor to speak of.
+many clusters. The floor is such that the gain is 0.8 H; for counts, all of whose columns repeat
+values, 0.5 H. Values that are all different have a large entropy, and no floor to speak of.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from fastrbhc.families import Family
 
 # The most coordinates; of more, the principal axes.
 MOST_COORDINATES = 30
-# The gain of dividing a column into its distinct values, as a share of the entropy it costs.
-_SHARE_OF_ENTROPY = 0.8
+# The gain of dividing a column into its distinct values, as a share of the entropy it costs: of
+# measurements, and of counts.
+_SHARE_OF_ENTROPY, _SHARE_OF_COUNTS = 0.8, 0.5
 
 
 class Points(NamedTuple):
@@ -45,7 +46,8 @@ def points_of_rows(family: Family, X: NDArray[np.float64], weights: NDArray[np.f
     kept = np.flatnonzero(np.ptp(values, axis=0) > 0.0)
     values = values[:, kept]
     variances = np.average(values**2, axis=0, weights=weights)
-    floors = np.array([_floor(column, weights) for column in X[:, kept].T])
+    share = _SHARE_OF_COUNTS if known_spread(family) else _SHARE_OF_ENTROPY
+    floors = np.array([_floor(column, weights, share) for column in X[:, kept].T])
     floor = np.diag(floors * variances)
     if kept.size <= MOST_COORDINATES:
         return Points(values, floor)
@@ -54,11 +56,16 @@ def points_of_rows(family: Family, X: NDArray[np.float64], weights: NDArray[np.f
     return Points(values @ axes.T, axes @ floor @ axes.T)
 
 
-def _floor(column: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+def known_spread(family: Family) -> bool:
+    """Whether the mean of a cluster says how widely its rows vary, as for counts."""
+    return family.separable and not family.quadratic
+
+
+def _floor(column: NDArray[np.float64], weights: NDArray[np.float64], share: float) -> float:
     """The floor of a column as a share of its variance."""
     _, value = np.unique(column, return_inverse=True)
     shares = np.bincount(value, weights) / weights.sum()
-    wanted = -_SHARE_OF_ENTROPY * float(shares @ np.log(shares))
+    wanted = -share * float(shares @ np.log(shares))
     low, high = -60.0, 60.0  # of log f/v; the gain falls from 30 to 0
     for _ in range(60):
         middle = 0.5 * (low + high)

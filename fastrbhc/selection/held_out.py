@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 from fastrbhc._build import build
 from fastrbhc._options import CheckedOptions, of_a_sample
 from fastrbhc.families import Family
-from fastrbhc.selection.coordinates import Points, points_of_rows
+from fastrbhc.selection.coordinates import Points, known_spread, points_of_rows
 from fastrbhc.selection.density import log_density
 from fastrbhc.selection.halves import Half, Sample, divisions, sample_of
 
@@ -24,14 +24,17 @@ class Prediction(NamedTuple):
     """How well the cuts into some numbers of clusters predict held-out rows.
 
     ``log_likelihoods`` are logarithms of densities, averaged over all held-out rows. ``errors``
-    are standard errors of the differences from one cluster. The density is one of points with
-    ``n_coordinates`` coordinates.
+    are standard errors of the differences from one cluster. They are of ``n_rows`` rows, as points
+    with ``n_coordinates`` coordinates, and ``known_spread`` says whether the family determines how
+    widely the rows of a cluster vary.
     """
 
     numbers: NDArray[np.int64]
     log_likelihoods: NDArray[np.float64]
     errors: NDArray[np.float64]
+    n_rows: int
     n_coordinates: int
+    known_spread: bool
 
     @property
     def gains(self) -> NDArray[np.float64]:
@@ -88,7 +91,9 @@ def _prediction(
     # The divisions are of the same rows: only those of one division count as independent.
     independent = weights.sum() / (len(halves) // 2)
     errors = np.sqrt(spread / independent)
-    return Prediction(np.array(numbers), averages, errors, points.values.shape[1])
+    n_rows, n_coordinates = points.values.shape
+    spread_known = known_spread(family)
+    return Prediction(np.array(numbers), averages, errors, n_rows, n_coordinates, spread_known)
 
 
 def _averages(columns: list[list[NDArray[np.float64]]], halves: list[Half]) -> NDArray[np.float64]:

@@ -10,10 +10,11 @@ Two questions are asked in turn, because each has a weakness that the other has 
    without clusters? See `fastrbhc.gap_threshold`. The gap alone always finds clusters, and often
    far too few or too many.
 
-If no number of clusters gains enough, the answer is one cluster. Rows that are uniform in a box are
-not Gaussian either, and several clusters describe them a little better: 2,000 rows gain up to 0.14,
-0.18, 0.23, 0.20, 0.16, 0.13 and 0.06 natural units per row in 1 to 7 columns, and nothing in 8 or
-more. So 0.25 is required with up to 4 columns, and less with more of them, down to 0.15 with 8.
+If no number of clusters gains enough, the answer is one cluster. What is enough depends on the
+rows. Rows that are uniform in a box are not Gaussian either, and several clusters describe them a
+little better, the more so the more rows there are to estimate clusters from. The gain has to exceed
+theirs. Where a family says how widely the rows of a cluster vary, as those of counts do, there is no
+such gain, and 0.1 natural units per row are enough.
 """
 
 from __future__ import annotations
@@ -33,11 +34,26 @@ from fastrbhc.thresholds import gap_excess, threshold_for
 from fastrbhc.tree.dendrogram import Dendrogram
 from fastrbhc.tree.origin import family_for
 
-# The gain in natural units per row from which there is more than one cluster: with at most 4
-# coordinates, and with at least 8.
-_GAIN_OF_FEW, _GAIN_OF_MANY = (4, 0.25), (8, 0.15)
+# The largest gain of uniform rows, in natural units per row: for numbers of rows, and for 1, 2, …
+# coordinates. With 8 or more there is none. (20, 16, 10, 8 and 8 draws of each.)
+_UNIFORM_ROWS = (100, 250, 600, 1200, 2000)
+_UNIFORM_GAINS = (
+    (0.15, 0.15, 0.12, 0.14, 0.14),
+    (0.11, 0.17, 0.15, 0.18, 0.20),
+    (0.05, 0.12, 0.14, 0.18, 0.22),
+    (0.00, 0.03, 0.12, 0.17, 0.21),
+    (0.00, 0.00, 0.05, 0.12, 0.18),
+    (0.00, 0.00, 0.00, 0.05, 0.10),
+    (0.00, 0.00, 0.00, 0.00, 0.04),
+)
+# By how much that has to be exceeded, and what is required in any case.
+_MARGIN, _LEAST_GAIN = 0.04, 0.08
+_LEAST_GAIN_OF_COUNTS = 0.1
 # The share of the largest gain that the smallest number of clusters reaches.
 _SHARE_OF_GAIN = 0.5
+# How many more clusters than predict best may be found: each half has half of the rows, from which
+# fewer clusters can be estimated.
+_FURTHER = 1
 # The gap is compared with the median of this many, or of all up to the largest number.
 _HEIGHTS = 40
 
@@ -158,10 +174,11 @@ def choose(tree: Dendrogram, prediction: Prediction) -> PredictiveChoice:
     gains, best = prediction.gains, prediction.best
     fewest, most = 1, int(prediction.numbers[best])
     number = 1
-    required = least_gain(prediction.n_coordinates)
+    required = least_gain(prediction)
     if gains[best] >= required:
         enough = int(np.argmax(gains >= _SHARE_OF_GAIN * gains[best]))
         fewest = int(prediction.numbers[enough])
+        most += _FURTHER
         number = _largest_gap(tree, max(fewest, 2), most)
     return PredictiveChoice(
         threshold_for(tree, number),
@@ -176,10 +193,15 @@ def choose(tree: Dendrogram, prediction: Prediction) -> PredictiveChoice:
     )
 
 
-def least_gain(n_coordinates: int) -> float:
-    """The gain from which there is more than one cluster, for points with so many coordinates."""
-    (few, most), (many, least) = _GAIN_OF_FEW, _GAIN_OF_MANY
-    return float(np.interp(n_coordinates, [few, many], [most, least]))
+def least_gain(prediction: Prediction) -> float:
+    """The gain from which there is more than one cluster."""
+    if prediction.known_spread:
+        return _LEAST_GAIN_OF_COUNTS
+    if prediction.n_coordinates > len(_UNIFORM_GAINS):
+        return _LEAST_GAIN
+    gains = _UNIFORM_GAINS[max(prediction.n_coordinates, 1) - 1]
+    gain = np.interp(np.log(prediction.n_rows), np.log(_UNIFORM_ROWS), gains)
+    return max(_LEAST_GAIN, float(gain) + _MARGIN)
 
 
 def _largest_gap(tree: Dendrogram, fewest: int, most: int) -> int:
