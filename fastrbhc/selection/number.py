@@ -13,8 +13,8 @@ Two questions are asked in turn, because each has a weakness that the other has 
 If no number of clusters gains enough, the answer is one cluster. What is enough depends on the
 rows. Rows that are uniform in a box are not Gaussian either, and several clusters describe them a
 little better, the more so the more rows there are to estimate clusters from. The gain has to exceed
-theirs. Where a family says how widely the rows of a cluster vary, as those of counts do, there is no
-such gain, and 0.1 natural units per row are enough.
+theirs. Where a family says how widely the rows of a cluster vary, as those of counts do, there is
+no such gain, and 0.1 natural units per row are enough.
 """
 
 from __future__ import annotations
