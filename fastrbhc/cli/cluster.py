@@ -38,8 +38,8 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
     option(
         "--family",
         default="auto",
-        help="auto (the default: gaussian, with a smoothing derived from the rows), gaussian, ward, diagonal_gaussian, von_mises_fisher, poisson, "
-        "multinomial, bernoulli, exponential",
+        help="auto (the default: gaussian, with a smoothing derived from the rows), gaussian, "
+        "ward, diagonal_gaussian, von_mises_fisher, poisson, multinomial, bernoulli, exponential",
     )
     stop = command.add_mutually_exclusive_group()
     for name, (flags, settings) in _linkage_options().items():
