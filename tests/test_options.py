@@ -167,7 +167,7 @@ def test_neighbors_and_audit_reach_the_estimator(table, monkeypatch):
     assert {name: seen[name] for name in OPTIONS} == {
         "algorithm": "levels",
         "neighbors": "brute",
-        "threshold": "kmeans",
+        "threshold": "predictive",
         "n_jobs": 2,
         "progress": True,
         "audit": "sample",

@@ -58,11 +58,11 @@ def sample_of(
         kept = np.flatnonzero(rows.weights)
         rows = take(rows, kept)
     points, point_of_row = collapse(rows)
-    n = points.means.shape[0]
-    first = np.full(n, X.shape[0])
-    np.minimum.at(first, point_of_row, kept)
+    # Of rows with the same mean statistic, such as (1, 2) and (10, 20) as shares, the largest.
+    descending = np.argsort(-np.abs(X[kept]).sum(axis=1), kind="stable")
+    _, largest = np.unique(point_of_row[descending], return_index=True)
     order = _order(points.means)[: int(MOST_ROWS * _share(family, X.shape[1]))]
-    chosen = first[order]
+    chosen = kept[descending[largest[order]]]
     weights = np.ones(order.size) if points.weights is None else points.weights[order]
     if observed.weights is not None:  # the weight of a row in d, apart from its sample weight
         weights = weights / observed.weights[chosen]
