@@ -6,6 +6,7 @@ import math
 import sys
 import time
 import warnings
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,8 @@ def warn_if_long(chosen: Plan, geometry: Any, points: Observations) -> None:
 def _levels_inside() -> int:
     """How many callers in a row are in this package; linkage and fit come here by several ways."""
     package = __name__.partition(".")[0]
-    levels, frame = 0, sys._getframe(1)
+    levels = 0
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
         levels, frame = levels + 1, frame.f_back
     return levels
