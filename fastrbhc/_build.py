@@ -68,7 +68,7 @@ def build(
         options.neighbors,
         options.n_threads,
     )
-    warn_if_long(chosen, geometry, points, stacklevel=4)
+    warn_if_long(chosen, geometry, points)
     points_for_audit = None if options.audit is False else points
     totals = {"neighbours": n_points, "merging": n_points - 1, "audit": n_points - 1}
     with Progress(options.progress, totals) as report:

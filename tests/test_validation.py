@@ -275,7 +275,11 @@ def test_one_weight_for_all_rows():
     [
         ({"threshold": -1.0}, ValueError, "threshold has to be at least 0, got -1"),
         ({"threshold": np.nan}, ValueError, "threshold has to be at least 0, got nan"),
-        ({"threshold": "1"}, ValueError, "one of 'kmeans', 'gap', 'evidence' or a number, got '1'"),
+        (
+            {"threshold": "1"},
+            ValueError,
+            "one of 'predictive', 'gap', 'evidence', 'kmeans' or a number, got '1'",
+        ),
         ({"threshold": True}, TypeError, "threshold has to be a number or None, got True"),
         ({"n_jobs": 0}, ValueError, "n_jobs has to be positive"),
         ({"n_jobs": 1.5}, TypeError, "n_jobs has to be a whole number or None, got 1.5"),
@@ -389,8 +393,9 @@ def test_a_long_job_is_announced_and_done(every_job_is_long):
 
 def test_a_long_fit_is_announced_and_done(every_job_is_long):
     X = np.random.default_rng(0).normal(size=(250, 2))
-    with pytest.warns(UserWarning, match="250 distinct rows"):
+    with pytest.warns(UserWarning, match="250 distinct rows") as caught:
         model = RBHC("ward", n_clusters=3).fit(X)
+    assert [warning.filename for warning in caught] == [__file__]
     assert model.n_clusters_ == 3
 
 

@@ -67,6 +67,7 @@ def _relaxed(algorithm: str) -> Method:
     def cluster(data: Dataset, seed: int, n_threads: int) -> NDArray[np.int64]:
         model = RBHC(
             data.family,
+            threshold="kmeans",
             n_clusters_guess=data.n_clusters,
             algorithm=algorithm,
             n_jobs=n_threads,

@@ -21,12 +21,29 @@ def centre_and_scale(
     X: NDArray[np.float64], sample_weight: NDArray[np.float64] | None
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """The mean and the standard deviation of each column; 1 for the latter if it is constant."""
-    weights = None if sample_weight is None else sample_weight / sample_weight.max()
-    centre = np.average(X, axis=0, weights=weights)
-    widths = np.abs(X - centre).max(axis=0)
-    unit = np.where(widths > 0.0, widths, 1.0)  # squares of small numbers would underflow
-    scale = unit * np.sqrt(np.average(((X - centre) / unit) ** 2, axis=0, weights=weights))
-    return tuple(centre.tolist()), tuple(np.where(scale > 0.0, scale, 1.0).tolist())
+    centres, scales = zip(*(_moments(column, sample_weight) for column in X.T), strict=True)
+    return centres, scales
+
+
+def _moments(
+    column: NDArray[np.float64], sample_weight: NDArray[np.float64] | None
+) -> tuple[float, float]:
+    """Sums over the distinct values in ascending order, each with the weight of all its rows.
+
+    So another order of the rows, or copies in place of weights, change no bit. They would decide
+    ties between dissimilarities of scaled rows otherwise.
+    """
+    values, place = np.unique(column, return_inverse=True)
+    weights = np.bincount(place, sample_weight)
+    values, weights = values[weights > 0], weights[weights > 0]
+    shares = weights / weights.sum()
+    centre = (shares * values).sum()
+    width = np.abs(values - centre).max()
+    if values.size == 1 or width == 0.0:
+        return float(values[0]), 1.0
+    # Squares of small numbers would underflow.
+    scale = width * np.sqrt((shares * ((values - centre) / width) ** 2).sum())
+    return float(centre), float(scale)
 
 
 def scaled(X: NDArray[np.float64], centre: Columns, scale: Columns) -> NDArray[np.float64]:

@@ -58,11 +58,12 @@ def sample_of(
         kept = np.flatnonzero(rows.weights)
         rows = take(rows, kept)
     points, point_of_row = collapse(rows)
-    n = points.means.shape[0]
-    first = np.full(n, X.shape[0])
-    np.minimum.at(first, point_of_row, kept)
+    # Of rows with the same mean statistic, such as (1, 2) and (10, 20) as shares, the largest.
+    squares = np.einsum("ij,ij->i", X, X)[kept]
+    descending = np.argsort(-squares, kind="stable")
+    _, largest = np.unique(point_of_row[descending], return_index=True)
     order = _order(points.means)[: int(MOST_ROWS * _share(family, X.shape[1]))]
-    chosen = first[order]
+    chosen = kept[descending[largest[order]]]
     weights = np.ones(order.size) if points.weights is None else points.weights[order]
     if observed.weights is not None:  # the weight of a row in d, apart from its sample weight
         weights = weights / observed.weights[chosen]
@@ -80,11 +81,12 @@ def _order(means: NDArray[np.float64]) -> NDArray[np.intp]:
 def divisions(family: Family, sample: Sample) -> list[tuple[Half, Half]]:
     """Several divisions of a sample into halves.
 
-    A row of weight 2 or more, which stands for copies, is in both halves with half its weight.
+    A row of weight 2 or more, which stands for copies, is in both halves with half its weight. So
+    is the only row of a sample.
     """
     n = sample.weights.size
     wanted = int(_ROWS_IN_ALL * _share(family, sample.rows.shape[1]) / n)
-    repeated = sample.weights >= 2.0
+    repeated = (sample.weights >= 2.0) | (n == 1)
     found = []
     for division in range(min(max(wanted, _FEWEST), _MOST)):
         ranks = np.column_stack([np.arange(n), np.full(n, division)])

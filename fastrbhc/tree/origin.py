@@ -103,11 +103,21 @@ def family_for(tree: Dendrogram, given: str | Family | None) -> Family:
 def described(family: Any) -> dict[str, Any]:
     """A family as its name and its parameters, for files."""
     parameters = {
-        key: str(value) if isinstance(value, float) and not math.isfinite(value) else value
-        for key, value in family._asdict().items()
-        if value is not None
+        key: _written(value) for key, value in family._asdict().items() if value is not None
     }
     return {"name": family.name, "parameters": parameters}
+
+
+def _written(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_written(number) for number in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _read(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(_read, value))
+    return float(value) if isinstance(value, str) and value in _NOT_FINITE else value
 
 
 def family_described(content: Any) -> Family | None:
@@ -132,11 +142,9 @@ def family_described(content: Any) -> Family | None:
     if not set(given) <= set(cls._fields):
         unknown = min(set(given) - set(cls._fields))
         raise ValueError(f"this tree has a family {name!r} with an unknown parameter {unknown!r}")
-    given = {key: tuple(v) if isinstance(v, list) else v for key, v in given.items()}
+    given = {key: _read(value) for key, value in given.items()}
     for key, value in given.items():
-        default = cls._field_defaults.get(key)
-        is_switch = isinstance(default, bool) if default is not None else isinstance(value, bool)
-        if isinstance(value, bool) != is_switch or not _is_parameter(value):
+        if not _is_parameter(value, cls._field_defaults.get(key)):
             raise ValueError(
                 f"this tree has a family {name!r} whose parameter {key!r} is {value!r}"
             )
@@ -146,7 +154,10 @@ def family_described(content: Any) -> Family | None:
         raise ValueError(f"this tree has a family {name!r} that is not valid: {error}") from error
 
 
-def _is_parameter(value: Any) -> bool:
-    if isinstance(value, tuple):
-        return all(type(number) in (int, float) for number in value)
-    return type(value) in (bool, int, float) or value in _NOT_FINITE
+def _is_parameter(value: Any, default: Any) -> bool:
+    """Whether the value is a number, a truth value or numbers, whichever the default is."""
+    for kind in (bool, tuple):
+        if default is not None and isinstance(value, kind) != isinstance(default, kind):
+            return False
+    numbers = value if isinstance(value, tuple) else (value,)
+    return type(value) is bool or all(type(number) in (int, float) for number in numbers)
