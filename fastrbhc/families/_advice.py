@@ -31,10 +31,10 @@ Names = list[str] | None
 def smoothing_too_large(X: Rows, smoothing: float) -> list[str]:
     """For a smoothing of variances that is larger than all of them."""
     width = float((X.max(axis=0) - X.min(axis=0)).max())
-    if width * width > 2.0 * len(X) * smoothing:
+    if width == 0.0 or width * width > 2.0 * len(X) * smoothing:
         return []
     largest = float(X.var(axis=0).max())
-    if not 0.0 < largest < smoothing:
+    if not largest < smoothing:
         return []
     return [
         f"the smoothing {smoothing:g} is larger than the variance of every column (largest "
