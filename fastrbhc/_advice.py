@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +22,26 @@ _ROUNDING = 1e-8
 # Callers that are not the user's: this package, and scikit-learn where it calls an estimator.
 _INNER = {"fastrbhc", "sklearn"}
 
+_deliberate = ContextVar("deliberate", default=False)
+
+
+@contextmanager
+def deliberately() -> Iterator[None]:
+    """No warnings for trees of rows that the package has chosen itself."""
+    token = _deliberate.set(True)
+    try:
+        yield
+    finally:
+        _deliberate.reset(token)
+
 
 def warn_of_misfits(X: NDArray[np.float64], family: Family, names: list[str] | None) -> None:
     """Warn, at the user's call, if the rows look like something else than the family takes.
 
     ``names`` are those of the columns, if they have any.
     """
+    if _deliberate.get():
+        return
     found = list(family.advice(_sample(X), names))
     if is_matrix_of_distances(X):
         found.append(

@@ -10,7 +10,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import fastrbhc
 from fastrbhc import RBHC, linkage
-from fastrbhc._advice import is_matrix_of_distances
+from fastrbhc._advice import deliberately, is_matrix_of_distances
 from fastrbhc.families import DiagonalGaussian, Gaussian, SphericalGaussian
 
 MEASURING = [
@@ -245,6 +245,13 @@ def test_trees_of_samples_say_nothing():
         warnings.simplefilter("error")
         model.assess(X, n_resamples=2)
         fastrbhc.predictive_threshold(model.dendrogram_, X)
+
+
+def test_rows_of_the_package_itself_are_deliberate():
+    X = normal() * [1.0, 1e4, 1.0]
+    with deliberately():
+        assert warned(X, "ward") == []
+    assert len(warned(X, "ward")) == 1
 
 
 def test_a_long_matrix_is_judged_by_a_sample():

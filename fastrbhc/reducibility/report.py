@@ -189,7 +189,7 @@ class ReducibilityReport:
             )
         certified = "yes" if self.certified else "no"
         if self.departure is not None and self.departure < self.heights.size:
-            certified += f": it has no cluster like that of merge {self.departure:,}"
+            certified += f": they depart at merge {self.departure:,}"
         elif self.departure is not None:
             certified += ": it has further clusters"
         return [
