@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
+from fastrbhc._advice import warn_of_misfits
 from fastrbhc._choosing import Guess, grow
 from fastrbhc._options import LinkageOptions
 from fastrbhc._progress import compiling_shown
@@ -110,6 +111,7 @@ def linkage(
     rows = [check_rows(X, family)]
     weights = check_weights(sample_weight, rows[0].shape[0])
     names = column_names(X)
+    warn_of_misfits(rows[0], family, names)
     with compiling_shown(checked.progress):
         grown = grow(rows, family, weights, checked, Guess())
     tree, level = grown.tree, grown.threshold

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from fastrbhc._advice import warn_of_misfits
 from fastrbhc._base_estimator import TreeEstimator
 from fastrbhc._choosing import Guess, grow
 from fastrbhc._engine.clusters import build as statistics
@@ -167,6 +168,7 @@ class RBHC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TreeEstimator):
             check_count(self.n_clusters, "n_clusters", rows.shape[0])
             options = replace(options, threshold=np.inf, choice=None)
         guess = Guess(self._guess(options), self.multiplier, self.random_state)
+        warn_of_misfits(rows, family, column_names(X))
         with compiling_shown(options.progress):
             whole = self.compute_full_tree
             grown = grow([rows], family, weights, options, guess, whole=whole)

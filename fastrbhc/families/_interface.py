@@ -57,6 +57,10 @@ Methods of a separable family, the first four of which run inside kernels:
     As many rows as X has, drawn from one distribution of the family with the mean of X; None if
     rows such as X cannot be drawn. For `Dendrogram.stability`, which compares with rows without
     clusters. Default: None.
+``advice(X, names)``
+    Sentences on rows that can be clustered but look like something else than the family is for,
+    such as counts among measurements. They become warnings when a tree is built. X is a sample of
+    the rows, ``names`` a list of the names of the columns, or None. Default: none.
 ``check()``
     Raises ValueError for parameters outside their range. Optional.
 ``check_rows(X)``
@@ -121,6 +125,7 @@ class Family(Protocol):
     def domain(self) -> Domain: ...
     def check(self) -> None: ...
     def check_rows(self, X: NDArray[np.float64]) -> None: ...
+    def advice(self, X: NDArray[np.float64], names: list[str] | None) -> Sequence[str]: ...
     def observe(self, X: NDArray[np.float64]) -> Observations: ...
     def in_units_of_rows(self, means: NDArray[np.float64]) -> NDArray[np.float64]: ...
     def coordinates(self, X: NDArray[np.float64]) -> NDArray[np.float64]: ...
@@ -254,6 +259,10 @@ def _no_candidates(self: Any, X: Any, sample_weight: Any) -> tuple[()]:
     return ()
 
 
+def _no_advice(self: Any, X: Any, names: Any) -> tuple[()]:
+    return ()
+
+
 def _no_check(self: Any, X: Any = None) -> None:
     """Accept all parameters, and all rows in the domain."""
 
@@ -266,6 +275,7 @@ _DEFAULTS: dict[str, Any] = {
     "coordinates": _standardised,
     "candidates": _no_candidates,
     "draw_one_cluster": _no_draw,
+    "advice": _no_advice,
     "check": _no_check,
     "check_rows": _no_check,
     "geometry": separable_geometry,

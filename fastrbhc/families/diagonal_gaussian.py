@@ -26,6 +26,11 @@ from fastrbhc._engine.math import double_double as dd
 from fastrbhc._engine.math.entropy import log_excess
 from fastrbhc._engine.math.fast_log import LOG_OFF, quick_log, quick_logs
 from fastrbhc._engine.simd import LANES, at_most, broadcast, larger, load, smaller, store
+from fastrbhc.families._advice import (
+    counts_among_measurements,
+    smoothing_too_large,
+    unequal_columns,
+)
 from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._scaling import (
     SHARES,
@@ -100,6 +105,16 @@ class DiagonalGaussian(NamedTuple):
                 f"a column of width {width:.3g} is too wide for the smoothing {self.smoothing:g}: "
                 "the dissimilarity overflows. Choose a larger smoothing, or a larger unit."
             )
+
+    def advice(self, X: NDArray[np.float64], names: list[str] | None) -> list[str]:
+        if left_to_data(self.smoothing):
+            return counts_among_measurements(X)
+        if self.scale is not None:
+            return []
+        return [
+            *smoothing_too_large(X, amount(self.smoothing)),
+            *unequal_columns(X, names, "choose smoothing='auto', which fits any units"),
+        ]
 
     def observe(self, X: NDArray[np.float64]) -> Observations:
         return Observations(scaled(X, self.centre, self.scale))

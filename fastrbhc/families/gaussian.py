@@ -9,6 +9,11 @@ from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.observations import Observations, column_ranges
 from fastrbhc._engine.geometry.full_covariance import FullCovariance
+from fastrbhc.families._advice import (
+    counts_among_measurements,
+    smoothing_too_large,
+    unequal_columns,
+)
 from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._scaling import (
     SHARES,
@@ -93,6 +98,16 @@ class Gaussian(NamedTuple):
                 "of small clusters cannot be told from 0. Scale the columns first "
                 "(sklearn.preprocessing.StandardScaler does) or choose a larger smoothing."
             )
+
+    def advice(self, X: NDArray[np.float64], names: list[str] | None) -> list[str]:
+        if left_to_data(self.smoothing):
+            return counts_among_measurements(X)
+        if self.scale is not None:
+            return []
+        return [
+            *smoothing_too_large(X, amount(self.smoothing)),
+            *unequal_columns(X, names, "choose smoothing='auto', which fits any units"),
+        ]
 
     def observe(self, X: NDArray[np.float64]) -> Observations:
         return Observations(scaled(X, self.centre, self.scale))
