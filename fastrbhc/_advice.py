@@ -22,6 +22,11 @@ _ROUNDING = 1e-8
 # Callers that are not the user's: this package, and scikit-learn where it calls an estimator.
 _INNER = {"fastrbhc", "sklearn"}
 
+
+class MisfitWarning(UserWarning):
+    """The rows look like something else than the family is for."""
+
+
 _deliberate = ContextVar("deliberate", default=False)
 
 
@@ -50,7 +55,7 @@ def warn_of_misfits(X: NDArray[np.float64], family: Family, names: list[str] | N
             "were computed from"
         )
     for sentence in found:
-        warnings.warn(sentence, UserWarning, stacklevel=_frames_to_the_user())
+        warnings.warn(sentence, MisfitWarning, stacklevel=_frames_to_the_user())
 
 
 def is_matrix_of_distances(X: NDArray[np.float64]) -> bool:

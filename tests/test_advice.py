@@ -10,7 +10,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import fastrbhc
 from fastrbhc import RBHC, linkage
-from fastrbhc._advice import deliberately, is_matrix_of_distances
+from fastrbhc._advice import MisfitWarning, deliberately, is_matrix_of_distances
 from fastrbhc.families import DiagonalGaussian, Gaussian, SphericalGaussian
 
 MEASURING = [
@@ -27,7 +27,7 @@ def warned(X, family, **options):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         linkage(X, family, **options)
-    assert all(warning.category is UserWarning for warning in caught)
+    assert all(warning.category is MisfitWarning for warning in caught)
     return [str(warning.message) for warning in caught]
 
 

@@ -87,7 +87,7 @@ def counts_among_measurements(X: Rows) -> list[str]:
         return ["all values are 0 or 1, and the family is for measurements: try 'bernoulli'"]
     zeros, at_most = float(np.mean(X == 0.0)), float(np.mean(largest == X))
     is_picture = _BYTES[0] <= largest <= _BYTES[1]
-    if is_picture or zeros < _LEAST_ZEROS or zeros < _ZEROS_PER_LARGEST * at_most:
+    if is_picture or zeros < _LEAST_ZEROS or _ZEROS_PER_LARGEST * at_most > zeros:
         return []
     return [
         f"X looks like counts (whole numbers, {100 * zeros:.0f} % of them 0), and the family is "
