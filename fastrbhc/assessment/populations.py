@@ -143,7 +143,7 @@ def _places_of_a_mode(distinct: NDArray[np.float64], below: NDArray[np.float64])
 
 
 def _first_least(values: NDArray[np.float64], scale: float) -> int:
-    """Where the smallest value is, the first of several that only rounding, or a unit, tells apart."""
+    """Where the smallest value is: the first of those that rounding alone may tell apart."""
     return int(np.argmax(values <= values.min() + _ROUNDING * scale))
 
 
