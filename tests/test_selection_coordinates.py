@@ -13,20 +13,20 @@ from fastrbhc.selection.coordinates import MOST_COORDINATES, _floor, points_of_r
 @pytest.mark.parametrize("shares", [[0.5, 0.5], [0.9, 0.1], [0.25] * 4, [0.7, 0.1, 0.1, 0.1]])
 def test_distinct_values_gain_four_fifths_of_their_entropy(shares):
     shares = np.array(shares)
-    ratio = _floor(np.arange(shares.size, dtype=float), 50.0 * shares)
+    ratio = _floor(np.arange(shares.size, dtype=float), 50.0 * shares, 0.8)
     gain = 0.5 * (np.log(1.0 + 1.0 / ratio) + 1.0 / (1.0 + ratio))
     entropy = -(shares * np.log(shares)).sum()
     assert gain == pytest.approx(0.8 * entropy, rel=1e-9)
 
 
 def test_values_that_are_all_different_have_no_floor_to_speak_of():
-    assert _floor(np.random.default_rng(0).normal(size=1_000), np.ones(1_000)) < 1e-3
+    assert _floor(np.random.default_rng(0).normal(size=1_000), np.ones(1_000), 0.8) < 1e-3
 
 
 def test_copies_have_the_floor_of_weights():
     column, copies = np.array([0.0, 1.0, 4.0]), np.array([3, 1, 2])
-    reference = _floor(column.repeat(copies), np.ones(6))
-    assert _floor(column, copies.astype(float)) == pytest.approx(reference, rel=1e-12)
+    reference = _floor(column.repeat(copies), np.ones(6), 0.5)
+    assert _floor(column, copies.astype(float), 0.5) == pytest.approx(reference, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", ["ward", "gaussian", "diagonal_gaussian"])
@@ -46,7 +46,7 @@ def test_points_are_centred_and_floors_are_shares_of_variances():
     roots = 2.0 * np.sqrt(X + 0.375)
     np.testing.assert_allclose(points.values, roots - np.average(roots, axis=0, weights=weights))
     variances = np.average(points.values**2, axis=0, weights=weights)
-    floors = [_floor(column, weights) for column in X.T]
+    floors = [_floor(column, weights, 0.5) for column in X.T]
     np.testing.assert_allclose(points.floor, np.diag(floors * variances))
 
 

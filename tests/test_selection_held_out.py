@@ -50,7 +50,7 @@ def test_each_half_is_predicted_from_the_other():
 
 
 def test_gains_are_over_one_cluster():
-    found = Prediction(np.array([1, 2, 3]), np.array([-4.0, -1.0, -1.0]), np.zeros(3), 2)
+    found = Prediction(np.array([1, 2, 3]), np.array([-4.0, -1.0, -1.0]), np.zeros(3), 9, 2, False)
     assert found.gains.tolist() == [0.0, 3.0, 3.0]
     assert found.best == 1
 

@@ -85,30 +85,32 @@ def test_too_little_to_tell(X):
 # From predictions to a number
 
 
-def prediction(gains, n_coordinates=2):
+def prediction(gains, n_coordinates=2, n_rows=300, known_spread=False):
     numbers = np.arange(1, len(gains) + 1)
-    return Prediction(numbers, -5.0 + np.array(gains), np.full(len(gains), 0.01), n_coordinates)
+    likelihoods, errors = -5.0 + np.array(gains), np.full(len(gains), 0.01)
+    return Prediction(numbers, likelihoods, errors, n_rows, n_coordinates, known_spread)
 
 
 def test_the_gap_decides_within_the_limits():
     X, _ = blobs(2, distance=1_000.0)
     tree = linkage(X, "ward")
-    # Four clusters predict best, two to four at least half as well; the gap is at two.
+    # Four clusters predict best, two to four at least half as well; the gap is at two. One more
+    # than four may be found.
     found = choose(tree, prediction([0.0, 2.0, 2.5, 3.0]))
-    assert (found.fewest, found.n_clusters, found.most) == (2, 2, 4)
+    assert (found.fewest, found.n_clusters, found.most) == (2, 2, 5)
     assert found.threshold == fastrbhc.gap_threshold(tree)
     assert tree.cut(threshold=found.threshold).max() == 1
     # Only three or four predict well: the gap at two is out of bounds.
     found = choose(tree, prediction([0.0, 1.0, 2.5, 3.0]))
     assert found.fewest == 3
-    assert found.n_clusters in (3, 4)
+    assert found.n_clusters in (3, 4, 5)
     assert tree.cut(threshold=found.threshold).max() + 1 == found.n_clusters
 
 
 @pytest.mark.parametrize("n_coordinates", [1, 4, 6, 8, 30])
 def test_a_gain_is_required(n_coordinates):
     tree = linkage(blobs(2)[0], "ward")
-    required = least_gain(n_coordinates)
+    required = least_gain(prediction([0.0], n_coordinates))
     for gain, number in ((0.99 * required, 1), (1.01 * required, 2)):
         found = choose(tree, prediction([0.0, gain], n_coordinates))
         assert found.n_clusters == number
@@ -117,10 +119,16 @@ def test_a_gain_is_required(n_coordinates):
         assert found.gain_error == 0.01
 
 
-def test_more_columns_require_no_more():
-    required = [least_gain(q) for q in range(1, 31)]
-    assert required == sorted(required, reverse=True)
-    assert required[-1] > 0.0
+def test_more_is_required_where_uniform_rows_gain_more():
+    assert least_gain(prediction([0.0], 4, 2_000)) > least_gain(prediction([0.0], 4, 100))
+    assert least_gain(prediction([0.0], 3, 2_000)) > least_gain(prediction([0.0], 20, 2_000)) > 0.0
+    # More rows than were measured require as much as the most that were.
+    assert least_gain(prediction([0.0], 4, 2_000)) == least_gain(prediction([0.0], 4, 9_000))
+
+
+def test_families_that_fix_the_spread_are_not_compared_with_uniform_rows():
+    required = {least_gain(prediction([0.0], q, 500, known_spread=True)) for q in (1, 5, 30)}
+    assert len(required) == 1
 
 
 # How it is told

@@ -144,7 +144,8 @@ def predictive_threshold(
     halves follow from the values of the rows: the same rows always give the same answer, in any
     order. At most 96 clusters are found.
 
-    ``docs/choosing-lambda.md`` compares this choice with others on 74 kinds of data.
+    ``docs/are-they-real.md`` compares this choice with others on 175 kinds of data, and shows
+    where it fails.
 
     Examples
     --------
@@ -153,7 +154,7 @@ def predictive_threshold(
     >>> X = rng.normal(size=(300, 2)) + np.repeat([[0, 0], [9, 0], [0, 9]], 100, axis=0)
     >>> choice = fastrbhc.predictive_threshold(fastrbhc.linkage(X, "ward"), X)
     >>> choice.n_clusters, choice.fewest, choice.most
-    (3, 2, 3)
+    (3, 2, 4)
     >>> noise = rng.normal(size=(300, 2))
     >>> fastrbhc.predictive_threshold(fastrbhc.linkage(noise, "ward"), noise).n_clusters
     1
