@@ -90,6 +90,7 @@ fuzz: $(VENV)/installed
 DRAWS ?= 60
 calibration: $(VENV)/installed
 	PYTHONPATH=tests $(BIN)/python -m calibration.run --draws $(DRAWS)
+	PYTHONPATH=tests $(BIN)/python -m calibration.number --draws $(DRAWS)
 
 # After `fastrbhc compile --all`, first calls of all families and models compile nothing.
 test-compile-all: $(VENV)/installed

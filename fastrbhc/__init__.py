@@ -1,8 +1,8 @@
 """Relaxed Bayesian hierarchical clustering with exponential families.
 
 `linkage` builds a tree, `RBHC` is the scikit-learn estimator, `fastrbhc.families` holds the
-families; `kmeans_threshold`, `gap_threshold` and `evidence_threshold` suggest the threshold λ that
-decides the number of clusters.
+families; `predictive_threshold`, `gap_threshold`, `evidence_threshold` and `kmeans_threshold`
+choose the threshold λ, and with it the number of clusters.
 `bhc_linkage` and `BHC` are the original, Bayesian algorithm, with the models in `fastrbhc.bhc`.
 `fastrbhc.plotting` draws; `fastrbhc.experiments` is loaded when asked for: the paper's tables and
 figure. `precompile` compiles kernels ahead of time. `show_versions` prints what a report of a bug
@@ -22,6 +22,7 @@ from fastrbhc._precompile import precompile
 from fastrbhc._versions import show_versions
 from fastrbhc.bhc import BHC, bhc_linkage
 from fastrbhc.estimators import RBHC
+from fastrbhc.selection.number import predictive_threshold
 from fastrbhc.thresholds import evidence_threshold, gap_threshold, kmeans_threshold
 from fastrbhc.tree.dendrogram import Dendrogram
 
@@ -40,6 +41,7 @@ __all__ = [
     "kmeans_threshold",
     "linkage",
     "precompile",
+    "predictive_threshold",
     "show_versions",
     "taylor_dissimilarity",
 ]

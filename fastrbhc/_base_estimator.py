@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 
 from fastrbhc._stamps import Stamped
-from fastrbhc._validation import HasDomain, check_rows
+from fastrbhc._validation import HasDomain, as_rows, check_values, column_names
 from fastrbhc.plotting.html import FittedHTML
 
 
@@ -26,9 +26,17 @@ class TreeEstimator(Stamped, FittedHTML, ClusterMixin, BaseEstimator):
 
     def _check(self, X: ArrayLike, given: HasDomain, *, reset: bool) -> NDArray[np.float64]:
         """X as rows for a family or model: those of a fit (``reset``), or new ones."""
-        rows: NDArray[np.float64] = check_rows(X, given, min_rows=2 if reset else 1)
-        validate_data(self, X, reset=reset, skip_check_array=True)  # names and number of columns
+        values = as_rows(X, given, min_rows=2 if reset else 1)
+        if not reset:  # before a family finds that it has scales for other columns
+            self._check_columns(X, reset=False)
+        rows = check_values(values, given, column_names(X))
+        if reset:
+            self._check_columns(X, reset=True)
         return rows
+
+    def _check_columns(self, X: ArrayLike, *, reset: bool) -> None:
+        """Keep the names and the number of columns, or compare them with those of the fit."""
+        validate_data(self, X, reset=reset, skip_check_array=True)
 
     def _keep_tree(self, tree: Any, **cut: Any) -> None:
         """Keep the tree and the clusters of a cut, by default at the λ that it remembers."""

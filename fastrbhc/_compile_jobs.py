@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastrbhc._advice import deliberately
 from fastrbhc._dissimilarity import dissimilarity
 from fastrbhc._engine.geometry.contract import FEW_COLUMNS
 from fastrbhc._engine.planning.plan import WORTH_COMPILING
@@ -43,12 +44,13 @@ class Job(NamedTuple):
 
 def do(job: Job) -> None:
     """Make the calls of a job."""
-    if job.kind == "model":
-        _use_model(job.name)
-    elif job.columns is None:
-        _use_family(job.name, job.audit, job.algorithms, job.scans_first)
-    else:
-        _use_columns(job.name, job.columns, job.audit, job.algorithms)
+    with deliberately():  # rows only have to be in the domain
+        if job.kind == "model":
+            _use_model(job.name)
+        elif job.columns is None:
+            _use_family(job.name, job.audit, job.algorithms, job.scans_first)
+        else:
+            _use_columns(job.name, job.columns, job.audit, job.algorithms)
 
 
 def _use_family(name: str, audit: Any, algorithms: Iterable[str], scans_first: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +19,8 @@ from fastrbhc.families import Family
 
 ALGORITHM_NAMES = ("auto", *ALGORITHMS)
 NEIGHBOR_NAMES = ("auto", *BACKENDS)
-# Ways to choose λ; `fastrbhc.thresholds` has a function for each.
-THRESHOLD_NAMES = ("kmeans", "gap", "evidence")
+# Ways to choose λ: functions in `fastrbhc.selection`, for the first, and `fastrbhc.thresholds`.
+THRESHOLD_NAMES = ("predictive", "gap", "evidence", "kmeans")
 # The guess and the multiplier of "kmeans", if none are given.
 DEFAULT_GUESS, DEFAULT_MULTIPLIER = 8, 4
 
@@ -66,3 +67,8 @@ class CheckedOptions:
     progress: bool
     audit: Any  # False, True or "sample"
     choice: str | None = None  # how the threshold is still to be chosen
+
+
+def of_a_sample(options: CheckedOptions) -> CheckedOptions:
+    """Options for whole trees of samples: the same threads, and nothing shown or audited."""
+    return CheckedOptions("auto", "auto", math.inf, options.n_threads, False, False)

@@ -38,9 +38,15 @@ class HasDomain(Protocol):
 
 def check_rows(X: ArrayLike, family: HasDomain, *, min_rows: int = 2, name: str = "X") -> Any:
     """X as a float64 matrix of rows in the domain of the family, or of the model."""
+    values = as_rows(X, family, min_rows=min_rows, name=name)
+    return check_values(values, family, column_names(X), name)
+
+
+def as_rows(X: ArrayLike, family: HasDomain, *, min_rows: int = 2, name: str = "X") -> Any:
+    """X as a float64 matrix, sparse if it was and the family takes that; values unchecked."""
     if _is_matrix(X, min_rows):
-        return check_values(X, family, None, name)
-    values = check_array(
+        return X
+    return check_array(
         as_matrix(X, name),
         accept_sparse="csr" if family.domain.takes_sparse else False,
         dtype=np.float64,
@@ -49,7 +55,6 @@ def check_rows(X: ArrayLike, family: HasDomain, *, min_rows: int = 2, name: str 
         ensure_min_samples=min_rows,
         input_name=name,
     )
-    return check_values(values, family, column_names(X), name)
 
 
 def _is_matrix(X: Any, min_rows: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -10,18 +11,23 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from fastrbhc._advice import warn_of_misfits
 from fastrbhc._base_estimator import TreeEstimator
+from fastrbhc._choosing import Guess, grow
 from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.comparison import row_dissimilarities
 from fastrbhc._engine.clusters.observations import weighted
-from fastrbhc._linkage import build
-from fastrbhc._options import DEFAULT_GUESS, DEFAULT_MULTIPLIER, LinkageOptions
+from fastrbhc._options import (
+    DEFAULT_GUESS,
+    DEFAULT_MULTIPLIER,
+    CheckedOptions,
+    LinkageOptions,
+)
 from fastrbhc._progress import compiling_shown
 from fastrbhc._validation import check_count, check_weights, column_names
 from fastrbhc.assessment.assess import DEFAULT_RESAMPLES, DEFAULT_ROWS, assess
 from fastrbhc.assessment.report import ClusterAssessment
 from fastrbhc.families import Family, as_family
-from fastrbhc.thresholds import FROM_ROWS, FROM_TREE
 from fastrbhc.tree.dendrogram import Dendrogram
 from fastrbhc.tree.origin import Chosen, remembering
 from fastrbhc.tree.summaries import summary_of_clusters
@@ -32,17 +38,19 @@ class RBHC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TreeEstimator):
 
     Parameters
     ----------
-    family : str or record, default="gaussian"
-        A record from `fastrbhc.families`, or its name.
-    threshold : {"kmeans", "gap", "evidence"}, float or None, default="kmeans"
-        λ, at which merging stops, or how to choose it. "kmeans" is the paper's heuristic, see
-        `kmeans_threshold`. "gap" and "evidence" need no guess of the number of clusters, but the
-        whole tree: see `gap_threshold` and `evidence_threshold`. Not used when ``n_clusters`` is
-        given; a number given together with it is an error.
+    family : str or record, default="auto"
+        A record from `fastrbhc.families`, or its name. "auto" is for measurements in any units: a
+        Gaussian with full covariance, ``Gaussian(smoothing="auto")``.
+    threshold : {"predictive", "gap", "evidence", "kmeans"}, float or None, default="predictive"
+        λ, at which merging stops, or how to choose it. "predictive" needs no guess and may find
+        one cluster: see `predictive_threshold`. So do "gap", which finds at least two, and
+        "evidence": see `gap_threshold` and `evidence_threshold`. "kmeans" is the paper's heuristic
+        and needs a guess: see `kmeans_threshold`. Not used when ``n_clusters`` is given; a number
+        given together with it is an error.
     n_clusters : int, optional
         The number of clusters, instead of a threshold.
-    n_clusters_guess : int, default=8
-        Rough guess for the heuristic "kmeans".
+    n_clusters_guess : int, optional
+        Rough guess for the heuristic "kmeans"; 8 if there is none.
     multiplier : int, default=4
         Number of k-means clusters per guessed cluster in the heuristic.
     algorithm : {"auto", "greedy", "levels", "nn_chain"}, default="auto"
@@ -57,7 +65,7 @@ class RBHC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TreeEstimator):
     progress : bool, default=False
         Show a progress bar.
     random_state : int, RandomState or None
-        Seed of the heuristic's k-means.
+        Seed of k-means in the heuristic "kmeans"; nothing else is random.
     audit : bool or "sample", default=False
         Count violations of reducibility: ``dendrogram_.audit`` is then the report, see `linkage`.
 
@@ -71,6 +79,8 @@ class RBHC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TreeEstimator):
         Number of clusters.
     threshold_ : float
         The λ that was used; with ``n_clusters``, the level of the first merge not made.
+    choice_ : PredictiveChoice or None
+        The number of clusters and how sure it is, if λ was chosen by "predictive".
     dendrogram_ : Dendrogram
         The tree, or the forest if merging stopped at λ. It remembers the family and λ.
     children_, distances_ : ndarray
@@ -86,20 +96,23 @@ class RBHC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TreeEstimator):
     >>> from fastrbhc import RBHC
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.poisson(5, (50, 2)), rng.poisson(50, (50, 2))])
-    >>> model = RBHC("poisson", n_clusters_guess=2, random_state=0).fit(X)
+    >>> model = RBHC("poisson").fit(X)
     >>> model.n_clusters_
     2
+    >>> print(model.choice_)  # doctest: +NORMALIZE_WHITESPACE
+    2 clusters. Between 2 and 21 predict held-out rows about as well, and the tree has its largest
+    gap here (gain over one cluster 1.00 ± 0.02 per row).
     >>> model.predict([[4, 6], [48, 55]]).tolist()
     [1, 0]
     """
 
     def __init__(
         self,
-        family: str | Family = "gaussian",
+        family: str | Family = "auto",
         *,
-        threshold: str | float | None = "kmeans",
+        threshold: str | float | None = "predictive",
         n_clusters: int | None = None,
-        n_clusters_guess: int = DEFAULT_GUESS,
+        n_clusters_guess: int | None = None,
         multiplier: int = DEFAULT_MULTIPLIER,
         algorithm: str = "auto",
         neighbors: str = "auto",
@@ -147,27 +160,22 @@ class RBHC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TreeEstimator):
             progress=self.progress,
             audit=self.audit,
         ).checked(family)
-        check_count(self.n_clusters_guess, "n_clusters_guess")
         check_count(self.multiplier, "multiplier")
         self._check_stopping_rule()
         rows = self._check(X, family, reset=True)
         weights = check_weights(sample_weight, rows.shape[0])
-        choice, level = options.choice, options.threshold
+        if self.n_clusters is not None:
+            check_count(self.n_clusters, "n_clusters", rows.shape[0])
+            options = replace(options, threshold=np.inf, choice=None)
+        guess = Guess(self._guess(options), self.multiplier, self.random_state)
+        warn_of_misfits(rows, family, column_names(X))
         with compiling_shown(options.progress):
-            if self.n_clusters is not None:
-                check_count(self.n_clusters, "n_clusters", rows.shape[0])
-                choice = None
-            elif choice in FROM_ROWS:
-                guess, seed = self.n_clusters_guess, self.random_state
-                level = FROM_ROWS[choice](rows, family, guess, self.multiplier, weights, seed)
-            stop = np.inf if self.compute_full_tree else level
-            tree = build(rows, family, weights, replace(options, threshold=stop))
-            if choice in FROM_TREE:
-                level = FROM_TREE[choice](tree)
-            chosen = self._chosen(tree, level, choice)
-            self.threshold_ = chosen.threshold
-            self._keep_tree(remembering(tree, column_names(X), chosen))
-            self._keep_clusters(rows, family, weights)
+            whole = self.compute_full_tree
+            grown = grow([rows], family, weights, options, guess, whole=whole)
+            chosen = self._chosen(grown.tree, grown.threshold, options.choice)
+            self.threshold_, self.choice_ = chosen.threshold, grown.choice
+            self._keep_tree(remembering(grown.tree, column_names(X), chosen))
+            self._keep_clusters(rows, grown.family, weights)
         return self
 
     def fit_predict(
@@ -371,7 +379,9 @@ class RBHC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TreeEstimator):
             self.dendrogram_,
             self.labels_,
             np.nan_to_num(self._clusters.weights),
-            np.where(np.isnan(self._clusters.weights), np.nan, self._clusters.means).T,
+            self._family.in_units_of_rows(
+                np.where(np.isnan(self._clusters.weights), np.nan, self._clusters.means).T
+            ),
             getattr(self, "feature_names_in_", None),
         )
 
@@ -396,6 +406,19 @@ class RBHC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TreeEstimator):
             ("threshold λ", f"{self.threshold_:.6g}"),
             *super()._findings(),
         ]
+
+    def _guess(self, options: CheckedOptions) -> int:
+        if self.n_clusters_guess is None:
+            return DEFAULT_GUESS
+        guess = check_count(self.n_clusters_guess, "n_clusters_guess")
+        if options.choice not in (None, "kmeans"):
+            warnings.warn(
+                f"n_clusters_guess is for threshold='kmeans', and threshold is {options.choice!r}: "
+                "the guess is not used",
+                UserWarning,
+                stacklevel=3,
+            )
+        return guess
 
     def _check_stopping_rule(self) -> None:
         if self.n_clusters is None and self.threshold is None:

@@ -19,8 +19,10 @@ from sklearn.utils import check_random_state
 from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.duplicates import collapse
 from fastrbhc._engine.clusters.observations import Observations, take, weighted
+from fastrbhc._options import LinkageOptions
 from fastrbhc._validation import check_count, check_rows, check_weights, check_whole
 from fastrbhc.families import Family, as_family
+from fastrbhc.selection.smoothing import resolve
 from fastrbhc.tree.dendrogram import Dendrogram
 from fastrbhc.tree.origin import family_for
 
@@ -83,6 +85,7 @@ def kmeans_threshold(
     check_count(multiplier, "multiplier")
     rows = check_rows(X, family)
     weights = check_weights(sample_weight, rows.shape[0])
+    family, _ = resolve(family, rows, weights, LinkageOptions().checked(family))
     return _kmeans_threshold(rows, family, n_clusters_guess, multiplier, weights, random_state)
 
 
@@ -175,14 +178,25 @@ def gap_threshold(tree: Dendrogram, *, max_clusters: int = 40) -> float:
     check_whole(tree)
     if check_count(max_clusters, "max_clusters") < 2:
         raise ValueError(f"max_clusters has to be at least 2, got {max_clusters}")
+    excess = gap_excess(tree, max_clusters)
+    return threshold_for(tree, 2 + int(np.argmax(excess)) if excess.size else _distinct(tree))
+
+
+def gap_excess(tree: Dendrogram, max_clusters: int) -> NDArray[np.float64]:
+    """How much wider the gap at 2, 3, … clusters is than the median without clusters."""
     levels = tree.levels[::-1][:max_clusters]
     levels = levels[levels > 0.0]  # copies merge at 0
     if levels.size < 2:
-        return threshold_for(tree, 1 + levels.size)
+        return np.empty(0)
     ranks = np.arange(1, levels.size)
     spacings = np.log(levels[:-1] / levels[1:])
-    excess = spacings - np.median(ranks * spacings) / ranks
-    return threshold_for(tree, 2 + int(np.argmax(excess)))
+    found: NDArray[np.float64] = spacings - np.median(ranks * spacings) / ranks
+    return found
+
+
+def _distinct(tree: Dendrogram) -> int:
+    """The number of distinct rows, 1 or 2, if there are too few for a gap."""
+    return 1 + int(np.count_nonzero(tree.levels > 0.0))
 
 
 def evidence_threshold(

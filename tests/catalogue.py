@@ -267,9 +267,10 @@ def _between_groups(measure: Callable[..., float], family: Any, X: np.ndarray) -
 
 
 def _predicted(family: Any, X: np.ndarray, **options: Any) -> np.ndarray:
-    """Labels of half of the rows, and predicted labels of the others."""
+    """Labels of half of the rows by the heuristic, and predicted labels of the others."""
     half = len(X) // 2
-    model = fastrbhc.RBHC(family, random_state=0, n_jobs=1, **options).fit(X[:half])
+    model = fastrbhc.RBHC(family, threshold="kmeans", random_state=0, n_jobs=1, **options)
+    model.fit(X[:half])
     return np.concatenate([model.labels_, model.predict(X[half:])])
 
 

@@ -17,7 +17,7 @@ from fastrbhc import RBHC, linkage
 from fastrbhc.assessment import report as reporting
 from fastrbhc.assessment.assess import assess
 from fastrbhc.assessment.report import verdicts_of
-from fastrbhc.families import as_family
+from fastrbhc.families import Gaussian, as_family
 
 mpl.use("agg")
 STABLE, DOUBTFUL, CHANCE = reporting.VERDICTS
@@ -142,6 +142,55 @@ def test_a_forest_is_as_good_as_the_tree(heaps, report):
     np.testing.assert_array_equal(found.dies, report.dies)
 
 
+def test_the_estimator_that_found_one_cluster():
+    X = np.random.default_rng(0).normal(size=(150, 2))
+    model = RBHC().fit(X)
+    assert model.n_clusters_ == 1
+    found = model.assess(X, n_resamples=2)
+    assert "one cluster" in found.sentence
+    assert "the only cluster" in repr(found)
+    assert found.born.tolist() == [model.dendrogram_.levels[-1]]
+
+
+@pytest.mark.parametrize("units", [[1.0, 1000.0], [0.001, 1.0]])
+def test_units_do_not_matter_to_a_family_that_scales(units):
+    rng = np.random.default_rng(1)
+    X = np.concatenate(
+        [
+            rng.normal(size=(50, 2)),
+            rng.normal(size=(60, 2)) + 7.0,
+            rng.normal(size=(40, 2)) + np.array([14.0, 0.0]),
+        ]
+    )
+    models = [RBHC(n_clusters=3).fit(rows) for rows in (X, X * units)]
+    np.testing.assert_array_equal(models[1].labels_, models[0].labels_)
+    reference, computed = (
+        model.assess(rows, n_resamples=3)
+        for model, rows in zip(models, (X, X * units), strict=True)
+    )
+    assert computed.verdicts == reference.verdicts
+    for name in ("jaccard", "p_values", "explained", "silhouettes", "born", "dies"):
+        np.testing.assert_allclose(
+            getattr(computed, name), getattr(reference, name), rtol=1e-6, err_msg=name
+        )
+
+
+def test_the_family_that_was_found_is_the_one_that_measures():
+    """Shares of the cost, silhouettes and levels are those of the scaled rows."""
+    rng = np.random.default_rng(2)
+    X = np.concatenate([rng.normal(size=(50, 2)), rng.normal(size=(60, 2)) + 7.0]) * [1.0, 1000.0]
+    model = RBHC(n_clusters=2).fit(X)
+    found = model.assess(X, n_resamples=2)
+    family = model.dendrogram_.family
+    assert family.scale is not None
+    scaled_rows = (X - family.centre) / family.scale
+    same = linkage(scaled_rows, Gaussian(family.smoothing)).stability(
+        scaled_rows, n_clusters=2, n_resamples=2
+    )
+    for name in ("explained", "silhouettes", "born", "dies"):
+        np.testing.assert_allclose(getattr(found, name), getattr(same, name), rtol=1e-8)
+
+
 def test_one_cluster_and_single_rows():
     X = np.random.default_rng(3).normal(size=(30, 2))
     tree = linkage(X, "ward")
@@ -149,6 +198,8 @@ def test_one_cluster_and_single_rows():
     assert one.dies.tolist() == [np.inf]
     assert one.p_values.tolist() == [1.0]
     assert one.sentence == "There is one cluster, and nothing to compare it with."
+    assert one.verdicts == ("the only cluster",)
+    assert one.plot().get_title(loc="left") == "1 cluster of all rows"
     rows = tree.stability(X, n_clusters=30)
     assert np.isnan(rows.jaccard).all()
     assert STABLE not in rows.verdicts
@@ -193,9 +244,7 @@ def test_equal_rows():
 
 def test_a_tree_that_knows_its_family(heaps, report):
     X, _ = heaps
-    tree = linkage(X, "ward")
-    object.__setattr__(tree, "family", "ward")
-    found = tree.stability(X, n_clusters=3)
+    found = linkage(X, "ward").stability(X, n_clusters=3)
     np.testing.assert_array_equal(found.p_values, report.p_values)
 
 
@@ -226,7 +275,7 @@ def test_a_tree_that_does_not_know_its_family(heaps):
 def test_the_estimator_numbers_clusters_as_its_labels():
     rng = np.random.default_rng(7)
     X = np.r_[rng.normal(size=(40, 2)), rng.normal(size=(90, 2)) + 9.0]
-    for options in ({"n_clusters": 2}, {"n_clusters_guess": 2, "random_state": 0}):
+    for options in ({"n_clusters": 2}, {}):
         model = RBHC("ward", **options).fit(X)
         found = model.assess(X)
         np.testing.assert_array_equal(found.labels, model.labels_)

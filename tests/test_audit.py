@@ -21,7 +21,7 @@ from fastrbhc._engine.planning import plan as plan_module
 from fastrbhc._engine.threads import Threads
 from fastrbhc.families import as_family
 
-linkage_module = importlib.import_module("fastrbhc._linkage")
+build_module = importlib.import_module("fastrbhc._build")
 
 SEARCHED = [name for name in FAMILIES if not as_family(name).reducible]
 every_family = pytest.mark.parametrize("family", SEARCHED)
@@ -236,7 +236,7 @@ def test_a_sample_estimates_the_rate(monkeypatch):
     assert exact.violations > 50
     inside = 0
     for seed in range(20):
-        monkeypatch.setattr(linkage_module, "_SAMPLE_SEED", seed)
+        monkeypatch.setattr(build_module, "_SAMPLE_SEED", seed)
         computed = linkage(X, "gaussian", audit="sample").audit
         assert computed.method == "sample"
         assert computed.triples == 10 * 400
@@ -250,7 +250,7 @@ def test_every_triple_can_be_in_the_sample(monkeypatch):
     """With all triples in the sample, it finds the same as a search."""
     X = np.random.default_rng(8).normal(size=(60, 2))
     monkeypatch.setattr(
-        linkage_module, "_sample", lambda n, m: np.arange(m * (n - 2) - m * (m - 1) // 2)
+        build_module, "_sample", lambda n, m: np.arange(m * (n - 2) - m * (m - 1) // 2)
     )
     reference = linkage(X, "gaussian", audit=True).audit
     computed = linkage(X, "gaussian", audit="sample").audit

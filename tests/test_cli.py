@@ -83,12 +83,12 @@ def test_labels_and_tree_of_a_table_with_names_and_weights(table, tmp_path, caps
 def test_the_same_as_the_estimator(plain, tmp_path, capsys):
     labels_path = tmp_path / "labels.csv"
     assert cli.main(["cluster", str(plain), "--family", "ward", "--labels", str(labels_path)]) == 0
-    model = fastrbhc.RBHC("ward", random_state=0).fit(two_heaps())
+    model = fastrbhc.RBHC("ward").fit(two_heaps())
     ids, labels = read_labels(labels_path)
     assert ids == [str(i) for i in range(50)]
     assert labels == model.labels_.tolist()
     out = capsys.readouterr().out
-    assert f"lambda {model.threshold_:.6g} " in out
+    assert f"lambda {model.threshold_:.6g} (by predictive)\n{model.choice_}\n" in out
     assert f"wrote {labels_path}" in out
 
 
@@ -211,7 +211,10 @@ def test_a_negative_count(tmp_path, capsys):
         (["--clusters", "two"], "invalid int value: 'two'"),
         (["--guess", "0"], "at least 1"),
         (["--threshold", "-1"], "at least 0"),
-        (["--threshold", "gab"], "threshold has to be one of 'kmeans', 'gap', 'evidence'"),
+        (
+            ["--threshold", "gab"],
+            "threshold has to be one of 'predictive', 'gap', 'evidence', 'kmeans'",
+        ),
         (["--threshold", "3", "--clusters", "2"], "not allowed with argument --threshold"),
         (["--guess", "8", "--clusters", "2"], "not allowed with argument --guess"),
         (["--family", "ward", "--smoothing", "1"], "no smoothing; it has variance"),

@@ -132,7 +132,8 @@ def test_ties_do_not_change_the_number_of_clusters():
 )
 def test_relaxed_methods_guess_the_true_number(name, algorithm):
     data = counts(np.random.default_rng(4))
-    model = fastrbhc.RBHC("poisson", n_clusters_guess=3, algorithm=algorithm, random_state=5)
+    options = {"threshold": "kmeans", "n_clusters_guess": 3, "random_state": 5}
+    model = fastrbhc.RBHC("poisson", algorithm=algorithm, **options)
     np.testing.assert_array_equal(METHODS[name](data, 5, 1), model.fit_predict(data.X))
     assert adjusted_rand_score(data.labels, METHODS[name](data, 5, 1)) == 1.0
 

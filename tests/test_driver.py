@@ -26,7 +26,7 @@ ALGORITHMS = ("greedy", "nn_chain")
 both_algorithms = pytest.mark.parametrize("algorithm", ALGORITHMS)
 every_family = pytest.mark.parametrize("family", FAMILIES)
 
-linkage_module = importlib.import_module("fastrbhc._linkage")
+build_module = importlib.import_module("fastrbhc._build")
 agglomerator_modules = [
     importlib.import_module(f"fastrbhc._engine.agglomeration.{name}") for name in ALGORITHMS
 ]
@@ -88,7 +88,7 @@ def test_interrupt_ends_the_call_and_leaves_no_trace(monkeypatch, algorithm, sta
     threads = numba.get_num_threads()
     closed = []
 
-    class Interrupting(linkage_module.Progress):
+    class Interrupting(build_module.Progress):
         def __call__(self, reported, done):
             if reported == stage:
                 raise KeyboardInterrupt
@@ -97,7 +97,7 @@ def test_interrupt_ends_the_call_and_leaves_no_trace(monkeypatch, algorithm, sta
             closed.append(stage)
 
     with monkeypatch.context() as patch:
-        patch.setattr(linkage_module, "Progress", Interrupting)
+        patch.setattr(build_module, "Progress", Interrupting)
         with pytest.raises(KeyboardInterrupt):
             linkage(X, "poisson", algorithm=algorithm, n_jobs=1)
     assert closed == [stage]

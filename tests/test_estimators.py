@@ -52,7 +52,7 @@ ANOTHER_ORDER = {
 }
 
 CHECKED = [
-    (RBHC(), NOT_CLAIMED | ANOTHER_ORDER),
+    (RBHC(), NOT_CLAIMED),
     (RBHC("ward"), NOT_CLAIMED | ANOTHER_ORDER),
     (RBHC("poisson"), NOT_CLAIMED | NEGATIVE_INPUT | CLASSIFIERS | ANOTHER_ORDER),
 ]
@@ -85,7 +85,8 @@ def test_scikit_learn(estimator, check):
 @every_family
 def test_attributes(name):
     X = draw(name, np.random.default_rng(0), 40)
-    model = RBHC(name, n_clusters_guess=2, random_state=0).fit(X)
+    options = {"threshold": "kmeans", "n_clusters_guess": 2, "random_state": 0}
+    model = RBHC(name, **options).fit(X)
     tree = model.dendrogram_
     assert model.threshold_ == fastrbhc.kmeans_threshold(X, name, 2, random_state=0)
     assert model.n_leaves_ == 40
@@ -95,9 +96,8 @@ def test_attributes(name):
     assert (model.distances_ < model.threshold_).all()
     np.testing.assert_array_equal(model.labels_, tree.cut(threshold=model.threshold_))
     assert model.n_features_in_ == 2
-    np.testing.assert_array_equal(
-        RBHC(name, n_clusters_guess=2, random_state=0).fit_predict(X), model.labels_
-    )
+    assert model.choice_ is None
+    np.testing.assert_array_equal(RBHC(name, **options).fit_predict(X), model.labels_)
 
 
 def test_clusters_are_numbered_by_weight():
@@ -113,6 +113,7 @@ def test_clusters_are_numbered_by_weight():
     ("options", "by"),
     [
         ({"threshold": "kmeans", "random_state": 0}, "kmeans"),
+        ({}, "predictive"),
         ({"threshold": "gap"}, "gap"),
         ({"threshold": "evidence"}, "evidence"),
         ({"threshold": 40.0}, "given"),
@@ -183,7 +184,7 @@ def test_compute_full_tree():
         ({"threshold": None}, "give either threshold or n_clusters"),
         (
             {"threshold": "k-means"},
-            "threshold has to be one of 'kmeans', 'gap', 'evidence' or a number",
+            "threshold has to be one of 'predictive', 'gap', 'evidence', 'kmeans' or a number",
         ),
         ({"threshold": -1.0}, "threshold has to be at least 0"),
         ({"threshold": np.nan}, "threshold has to be at least 0"),
@@ -214,6 +215,13 @@ def test_wrong_parameters(given_parameters, message):
 def test_parameters_of_the_wrong_type(given_parameters):
     with pytest.raises(TypeError, match=f"{next(iter(given_parameters))} has to be a whole number"):
         RBHC(**given_parameters).fit(np.eye(3))
+
+
+def test_a_guess_that_is_not_used():
+    X = two_groups(np.random.default_rng(3))
+    with pytest.warns(UserWarning, match="guess is for threshold='kmeans'.* is 'predictive'") as w:
+        RBHC("poisson", n_clusters_guess=2).fit(X)
+    assert [warning.filename for warning in w] == [__file__]
 
 
 # predict
@@ -322,13 +330,17 @@ def test_read_only_input():
 
 # Weights and order
 
+HEURISTIC = {"threshold": "kmeans", "n_clusters_guess": 2, "random_state": 0}
+every_choice = pytest.mark.parametrize("options", [HEURISTIC, {}], ids=["kmeans", "predictive"])
+
 
 @every_family
-def test_weights_are_copies(name):
+@every_choice
+def test_weights_are_copies(name, options):
     rng = np.random.default_rng(10)
     X, weights = draw(name, rng, 30), rng.integers(1, 4, 30)
-    model = RBHC(name, n_clusters_guess=2, random_state=0).fit(X, sample_weight=weights)
-    copied = RBHC(name, n_clusters_guess=2, random_state=0).fit(X.repeat(weights, axis=0))
+    model = RBHC(name, **options).fit(X, sample_weight=weights)
+    copied = RBHC(name, **options).fit(X.repeat(weights, axis=0))
     np.testing.assert_array_equal(model.labels_.repeat(weights), copied.labels_)
     assert model.threshold_ == pytest.approx(copied.threshold_, rel=1e-12)
     new = draw(name, rng, 10)
@@ -339,8 +351,8 @@ def test_weights_are_copies(name):
 def test_labels_do_not_depend_on_the_order_of_rows(name):
     rng = np.random.default_rng(11)
     X, order = draw(name, rng, 40), rng.permutation(40)
-    model = RBHC(name, n_clusters_guess=2, random_state=0).fit(X)
-    shuffled = RBHC(name, n_clusters_guess=2, random_state=0).fit(X[order])
+    model = RBHC(name, **HEURISTIC).fit(X)
+    shuffled = RBHC(name, **HEURISTIC).fit(X[order])
     assert model.n_clusters_ > 1
     np.testing.assert_array_equal(shuffled.labels_, model.labels_[order])
 

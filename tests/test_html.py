@@ -21,7 +21,7 @@ IMAGE = re.compile(r"<img alt='' src='data:image/png;base64,([^']*)'/>")
 
 @pytest.fixture(scope="module")
 def model():
-    return RBHC("ward", n_clusters_guess=3, random_state=0).fit(X)
+    return RBHC("ward", threshold="kmeans", n_clusters_guess=3, random_state=0).fit(X)
 
 
 def pictures(page):

@@ -49,7 +49,7 @@ def test_equal_rows_are_collapsed(hashing, data):
     X = data.draw(st.one_of(gridded("poisson"), repeated("spherical_gaussian"))).X
     with pytest.MonkeyPatch.context() as patch:
         if hashing is not None:
-            patch.setattr(observations, "_hash_rows", hashing)
+            patch.setattr(observations, "hash_rows", hashing)
         check_collapsed(Observations(X), collapse(Observations(X)))
 
 
@@ -60,7 +60,7 @@ def test_points_do_not_depend_on_the_order_of_rows(hashing, data, seed):
     order = np.random.default_rng(seed).permutation(len(X))
     with pytest.MonkeyPatch.context() as patch:
         if hashing is not None:
-            patch.setattr(observations, "_hash_rows", hashing)
+            patch.setattr(observations, "hash_rows", hashing)
         reference, point_of_row = collapse(Observations(X, weights=weights))
         computed, point_of_moved = collapse(Observations(X[order], weights=weights[order]))
     np.testing.assert_array_equal(computed.means, reference.means)
@@ -71,7 +71,7 @@ def test_points_do_not_depend_on_the_order_of_rows(hashing, data, seed):
 @pytest.mark.parametrize("algorithm", ["greedy", "nn_chain"])
 @pytest.mark.parametrize("family", ["spherical_gaussian", "multinomial", "poisson"])
 def test_trees_survive_hash_collisions(monkeypatch, family, algorithm):
-    monkeypatch.setattr(observations, "_hash_rows", constant_hash)
+    monkeypatch.setattr(observations, "hash_rows", constant_hash)
     rng = np.random.default_rng(4)
     X = gridded_rows(rng.integers(0, 4, size=(22, 2)), family)
     tree = linkage(X, family, algorithm=algorithm)
@@ -91,7 +91,7 @@ def test_further_digits_keep_rows_apart():
 
 
 def test_further_digits_keep_rows_apart_when_hashes_collide(monkeypatch):
-    monkeypatch.setattr(observations, "_hash_rows", constant_hash)
+    monkeypatch.setattr(observations, "hash_rows", constant_hash)
     means, residuals = np.ones((3, 1)), np.array([[0.0], [1e-20], [0.0]])
     _, point_of_row = collapse(Observations(means, residuals))
     assert point_of_row[0] == point_of_row[2] != point_of_row[1]
@@ -104,7 +104,7 @@ def test_negative_zero_is_zero():
 
 def test_hash_tells_columns_and_rows_apart():
     grid = np.stack(np.meshgrid(np.arange(60.0), np.arange(60.0)), axis=-1).reshape(-1, 2)
-    assert len(np.unique(observations._hash_rows(Observations(grid)))) == len(grid)
+    assert len(np.unique(observations.hash_rows(Observations(grid)))) == len(grid)
 
 
 def test_weights_multiply():

@@ -12,9 +12,16 @@ from trees import same_tree
 
 import fastrbhc
 from fastrbhc import cli
-from fastrbhc._options import ALGORITHM_NAMES, NEIGHBOR_NAMES, THRESHOLD_NAMES, LinkageOptions
+from fastrbhc._options import (
+    ALGORITHM_NAMES,
+    DEFAULT_GUESS,
+    NEIGHBOR_NAMES,
+    THRESHOLD_NAMES,
+    LinkageOptions,
+)
 from fastrbhc.cli.cluster import add_command
 from fastrbhc.experiments._spec import experiments
+from fastrbhc.selection.number import FROM_PREDICTION
 from fastrbhc.thresholds import FROM_ROWS, FROM_TREE
 
 OPTIONS = {field.name: field.default for field in dataclasses.fields(LinkageOptions)}
@@ -49,7 +56,7 @@ def test_the_estimator_has_them_all():
     given = keyword_defaults(fastrbhc.RBHC)
     assert OPTIONS.keys() <= given.keys()
     # The estimator has to stop somewhere; everything else is as in the function.
-    assert {k: given[k] for k in OPTIONS} == {**OPTIONS, "threshold": "kmeans"}
+    assert {k: given[k] for k in OPTIONS} == {**OPTIONS, "threshold": "predictive"}
 
 
 def test_the_command_line_has_them_all():
@@ -61,9 +68,9 @@ def test_the_command_line_has_them_all():
 
 
 def test_thresholds_have_the_same_names_everywhere():
-    assert set(THRESHOLD_NAMES) == {*FROM_ROWS, *FROM_TREE}
+    assert set(THRESHOLD_NAMES) == {*FROM_PREDICTION, *FROM_ROWS, *FROM_TREE}
     shown = command_line()["threshold"].help
-    assert all(name in shown for name in FROM_TREE)  # the other is --guess
+    assert all(name in shown for name in (*FROM_PREDICTION, *FROM_TREE))  # the other is --guess
 
 
 @pytest.mark.parametrize("algorithm", ["greedy", "nn_chain"])
@@ -71,8 +78,8 @@ def test_thresholds_have_the_same_names_everywhere():
 def test_a_named_threshold_is_the_same_in_all_three(table, tmp_path, name, algorithm):
     X = np.loadtxt(table, delimiter=",")
     weights = np.arange(1.0, 41.0)
-    whole = fastrbhc.linkage(X, sample_weight=weights, algorithm=algorithm)
-    options = {"threshold": name, "algorithm": algorithm}
+    whole = fastrbhc.linkage(X, "gaussian", sample_weight=weights, algorithm=algorithm)
+    options = {"family": "gaussian", "threshold": name, "algorithm": algorithm}
     forest = fastrbhc.linkage(X, sample_weight=weights, **options)
     model = fastrbhc.RBHC(**options).fit(X, sample_weight=weights)
     assert forest.threshold == model.threshold_
@@ -86,9 +93,11 @@ def test_a_named_threshold_is_the_same_in_all_three(table, tmp_path, name, algor
     np.testing.assert_array_equal(labels, whole.cut(threshold=model.threshold_))
     np.testing.assert_array_equal(labels, model.labels_)
     np.savetxt(tmp_path / "w.csv", np.column_stack([X, weights]), delimiter=",")
-    command = ["cluster", str(tmp_path / "w.csv"), "--weights", "3", "--threshold", name]
     out = tmp_path / "labels.csv"
-    assert cli.main([*command, "--algorithm", algorithm, "--labels", str(out)]) == 0
+    command = ["cluster", str(tmp_path / "w.csv"), "--weights", "3", "--labels", str(out)]
+    for option, value in options.items():
+        command += [f"--{option}", value]
+    assert cli.main(command) == 0
     np.testing.assert_array_equal(
         np.loadtxt(out, int, delimiter=",", skiprows=1)[:, 1], model.labels_
     )
@@ -111,8 +120,9 @@ def test_kmeans_by_name_needs_no_guess(table, monkeypatch):
 
     monkeypatch.setitem(FROM_ROWS, "kmeans", choose)
     forest = fastrbhc.linkage(X, "ward", threshold="kmeans")
-    defaults = keyword_defaults(fastrbhc.RBHC)
-    assert given == [(defaults["n_clusters_guess"], defaults["multiplier"], None, None)]
+    fastrbhc.RBHC("ward", threshold="kmeans").fit(X)
+    multiplier = keyword_defaults(fastrbhc.RBHC)["multiplier"]
+    assert given == [(DEFAULT_GUESS, multiplier, None, None)] * 2
     assert same_tree(forest, fastrbhc.linkage(X, "ward", threshold=2.0))
 
 
@@ -157,7 +167,7 @@ def test_neighbors_and_audit_reach_the_estimator(table, monkeypatch):
     assert {name: seen[name] for name in OPTIONS} == {
         "algorithm": "levels",
         "neighbors": "brute",
-        "threshold": "kmeans",
+        "threshold": "predictive",
         "n_jobs": 2,
         "progress": True,
         "audit": "sample",

@@ -146,7 +146,7 @@ def foretell(monkeypatch):
         geometry, points = as_family("poisson").geometry(2), Observations(np.ones((n, 2)))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            cost_model.warn_if_long(way, geometry, points, stacklevel=1)
+            cost_model.warn_if_long(way, geometry, points)
         return [str(warning.message) for warning in caught], clock.sizes
 
     return foretell

@@ -7,6 +7,7 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from fastrbhc import linkage
 from fastrbhc.assessment.populations import one_mode, populations
 from fastrbhc.families import as_family
 
@@ -142,3 +143,17 @@ def test_columns_without_variation():
     X = np.column_stack([np.ones(50), np.random.default_rng(5).normal(size=50)])
     for draw in populations(X, None, as_family("ward")):
         assert (draw(np.random.default_rng(0))[:, 0] == 1.0).all()
+
+
+@pytest.mark.parametrize("units", [(1.0, 1000.0), (0.001, 1.0)])
+def test_draws_for_scaled_columns_do_not_depend_on_units(units):
+    X = np.round(np.random.default_rng(8).normal(size=(200, 2)) * [1.0, 30.0])
+    families = [linkage(rows, "auto").family for rows in (X, X * units)]
+    reference, computed = (
+        populations(X, None, families[0]),
+        populations(X * units, None, families[1]),
+    )
+    for here, there in zip(reference, computed, strict=True):
+        drawn = here(np.random.default_rng(9))
+        np.testing.assert_allclose(there(np.random.default_rng(9)) / units, drawn, atol=1e-9)
+        assert np.isin(drawn[:, 0], X[:, 0]).all()  # a column of few values has no others

@@ -56,7 +56,8 @@ def test_nothing_to_merge():
     report = linkage([[0.0], [1.0], [5.0]], "gaussian", threshold=0.0, audit=True).audit
     assert report.triples == report.violations == 0
     assert report.rate == 0.0
-    assert str(report)
+    assert "nothing was merged" in report.sentence
+    assert "proven" not in str(report)
     assert report.plot().get_title()
 
 
@@ -68,7 +69,9 @@ def test_what_is_said(tree):
     assert f"{report.violations:,}" in text
     assert f"{100 * report.worst.deficit:.3g} %" in text
     assert "all of them" in text
+    assert text.startswith(report.sentence)
     page = report._repr_html_()
+    assert report.sentence in page
     assert page.count("<tr>") == 6
     assert f"{report.violations:,}" in page
     assert report.inversions == tree.n_inversions
@@ -172,6 +175,65 @@ def test_chains_that_stop_early_are_not_certified():
             greedy = linkage(X, "gaussian", threshold=threshold)
             same = set(leaf_sets(forest)) == set(leaf_sets(greedy))
             assert forest.audit.certified == same
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (
+            {},
+            "This is exactly the greedy tree; reducibility was violated in 123 of its 4,567 "
+            "triples (2.7 %), which made no difference to the tree.",
+        ),
+        (
+            {"violations": 0},
+            "This is exactly the greedy tree; reducibility was violated in none of its 4,567 "
+            "triples.",
+        ),
+        (
+            {"method": "proof", "violations": 0},
+            "This is exactly the greedy tree; the family is proven reducible, so that no triple "
+            "had to be examined.",
+        ),
+        (
+            {"method": "sample"},
+            "This is exactly the greedy tree; reducibility was violated in 123 of 4,567 triples "
+            "drawn at random (2.7 %; 95 % interval 2.2 % to 3.2 %), which made no difference to "
+            "the tree.",
+        ),
+        (
+            {"method": "sample", "violations": 0},
+            "This is exactly the greedy tree; reducibility was violated in none of 4,567 triples "
+            "drawn at random (0 %; 95 % interval 0 % to 0.081 %).",
+        ),
+        (
+            {"violations": 1, "triples": 10**6},
+            "This is exactly the greedy tree; reducibility was violated in 1 of its 1,000,000 "
+            "triples (less than 0.01 %), which made no difference to the tree.",
+        ),
+        (
+            {"certified": False, "departure": 77},
+            "This is not the greedy tree, which has no cluster like that of merge 77; "
+            "reducibility was violated in 123 of its 4,567 triples (2.7 %), 4 of them "
+            "consequential.",
+        ),
+        (
+            {"certified": False, "departure": 99, "violations": 0},
+            "This is not the greedy tree, which has further clusters; reducibility was violated "
+            "in none of its 4,567 triples.",
+        ),
+    ],
+)
+def test_the_verdict(changes, sentence):
+    report = ReducibilityReport(
+        "exact", 4_567, 123, 4, 123, None, (), (), 0, True, heights=np.arange(99.0)
+    )
+    assert dataclasses.replace(report, **changes).sentence == sentence
+
+
+def test_two_rows_have_no_triples():
+    report = linkage([[0.0], [1.0]], "gaussian", audit=True).audit
+    assert report.sentence.endswith("there are no triples that could violate reducibility.")
 
 
 def test_departures_of_equal_and_of_different_trees(tree):

@@ -45,9 +45,8 @@ def no_work(monkeypatch):
     def worked(*arguments, **keywords):
         raise AssertionError("work began before the input was checked")
 
-    # fastrbhc.linkage is the function; its module is found among all modules.
-    monkeypatch.setattr(sys.modules["fastrbhc._linkage"], "build", worked)
-    monkeypatch.setattr(sys.modules["fastrbhc.estimators"], "build", worked)
+    monkeypatch.setattr(sys.modules["fastrbhc._choosing"], "build", worked)
+    monkeypatch.setattr(sys.modules["fastrbhc.selection.held_out"], "sample_of", worked)
     monkeypatch.setitem(sys.modules["fastrbhc.thresholds"].FROM_ROWS, "kmeans", worked)
     monkeypatch.setattr(sys.modules["fastrbhc.thresholds"], "_kmeans_threshold", worked)
     monkeypatch.setattr(
@@ -276,7 +275,11 @@ def test_one_weight_for_all_rows():
     [
         ({"threshold": -1.0}, ValueError, "threshold has to be at least 0, got -1"),
         ({"threshold": np.nan}, ValueError, "threshold has to be at least 0, got nan"),
-        ({"threshold": "1"}, ValueError, "one of 'kmeans', 'gap', 'evidence' or a number, got '1'"),
+        (
+            {"threshold": "1"},
+            ValueError,
+            "one of 'predictive', 'gap', 'evidence', 'kmeans' or a number, got '1'",
+        ),
         ({"threshold": True}, TypeError, "threshold has to be a number or None, got True"),
         ({"n_jobs": 0}, ValueError, "n_jobs has to be positive"),
         ({"n_jobs": 1.5}, TypeError, "n_jobs has to be a whole number or None, got 1.5"),
@@ -390,8 +393,9 @@ def test_a_long_job_is_announced_and_done(every_job_is_long):
 
 def test_a_long_fit_is_announced_and_done(every_job_is_long):
     X = np.random.default_rng(0).normal(size=(250, 2))
-    with pytest.warns(UserWarning, match="250 distinct rows"):
+    with pytest.warns(UserWarning, match="250 distinct rows") as caught:
         model = RBHC("ward", n_clusters=3).fit(X)
+    assert [warning.filename for warning in caught] == [__file__]
     assert model.n_clusters_ == 3
 
 

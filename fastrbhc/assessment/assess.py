@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from fastrbhc._build import build
 from fastrbhc._engine.clusters.observations import Observations, order_by_value, weighted
-from fastrbhc._linkage import build
 from fastrbhc._options import LinkageOptions
 from fastrbhc._progress import Progress
 from fastrbhc._validation import check_count

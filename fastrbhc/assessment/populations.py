@@ -15,7 +15,9 @@ the family's own
     Independent draws from one distribution of the family, such as Poisson counts.
 
 Draws are made to look like the rows: whole numbers where a column has nothing else, and values in
-the domain of the family.
+the domain of the family. A family that scales its columns does not know whole numbers from others,
+because units do not matter to it. For such a family the principal axes are those of the scaled
+columns, and a column of few values keeps to these.
 """
 
 from __future__ import annotations
@@ -32,6 +34,9 @@ from fastrbhc.families import Family
 
 # Where a mode may be: in the middle of the shortest interval with this share of the rows.
 _SHARES_AT_MODE = (0.5, 0.125)
+# A scaled column with at most so many distinct values has no others.
+_FEW_VALUES = 20
+_ROUNDING = 1e-9
 
 Draw = Callable[[np.random.Generator], NDArray[np.float64]]
 
@@ -48,17 +53,18 @@ def populations(
     shares = shares / shares.sum()
     mean = shares @ X
     centred = X - mean
-    _, values, axes = np.linalg.svd(np.sqrt(shares)[:, None] * centred, full_matrices=False)
+    units = _units(family, X.shape[1])
+    _, values, axes = np.linalg.svd(np.sqrt(shares)[:, None] * centred / units, full_matrices=False)
     columns = [one_mode(column, shares) for column in X.T]
     normal_scores = ndtri((rankdata(X, axis=0) - 0.5) / n)
     _, sizes, directions = np.linalg.svd(
         np.sqrt(shares)[:, None] * normal_scores, full_matrices=False
     )
-    dressed = _dressing(X, family)
+    dressed = _dressing(X, family) if (units == 1.0).all() else _snapping(X)
 
     def uniform(rng: np.random.Generator) -> NDArray[np.float64]:
         z = rng.uniform(-np.sqrt(3.0), np.sqrt(3.0), (n, values.size))
-        return dressed(mean + (z * values) @ axes, rng)
+        return dressed(mean + (z * values) @ axes * units, rng)
 
     def unimodal(rng: np.random.Generator) -> NDArray[np.float64]:
         together = (rng.normal(size=(n, sizes.size)) * sizes) @ directions
@@ -102,8 +108,8 @@ def one_mode(
         ]
     )
     widths, below = np.diff(edges), np.concatenate([[0.0], np.cumsum(masses)])
-    fits = []
-    for mode in _places_of_a_mode(distinct, below):
+    fits, distances = [], []
+    for mode in sorted(_places_of_a_mode(distinct, below)):
         rising = isotonic_regression(
             masses[: mode + 1] / widths[: mode + 1], sample_weight=widths[: mode + 1]
         )
@@ -113,8 +119,9 @@ def one_mode(
             increasing=False,
         ) if mode + 1 < distinct.size else np.empty(0)  # fmt: skip
         fitted = np.concatenate([rising, falling]) * widths
-        fits.append((np.abs(np.cumsum(fitted - masses)).max(), fitted))
-    fitted = min(fits, key=lambda fit: fit[0])[1]
+        fits.append(fitted)
+        distances.append(np.abs(np.cumsum(fitted - masses)).max())
+    fitted = fits[_first_least(np.array(distances), 1.0)]
     mean, centre = masses @ distinct, fitted @ distinct
     variance = fitted @ np.square(distinct - centre)
     scale = np.sqrt(masses @ np.square(distinct - mean) / variance)
@@ -124,15 +131,43 @@ def one_mode(
 
 def _places_of_a_mode(distinct: NDArray[np.float64], below: NDArray[np.float64]) -> set[int]:
     """Cells where the mode may be: the ends, and the middles of the shortest intervals."""
-    places = {0, distinct.size - 1}
+    places, width = {0, distinct.size - 1}, float(distinct[-1] - distinct[0])
     for share in _SHARES_AT_MODE:
         last = np.searchsorted(below, below[:-1] + share - 1e-12) - 1
         inside = np.flatnonzero(last < distinct.size)
         lengths = distinct[last[inside]] - distinct[inside]
-        first = inside[np.argmin(lengths)]
+        first = inside[_first_least(lengths, width)]
         middle = 0.5 * (distinct[first] + distinct[last[first]])
-        places.add(int(np.argmin(np.abs(distinct - middle))))
+        places.add(_first_least(np.abs(distinct - middle), width))
     return places
+
+
+def _first_least(values: NDArray[np.float64], scale: float) -> int:
+    """Where the smallest value is; of several that only rounding tells apart, the first."""
+    return int(np.argmax(values <= values.min() + _ROUNDING * scale))
+
+
+def _units(family: Family, n_features: int) -> NDArray[np.float64]:
+    """What 1 is in each column, in the units of the rows, as the family sees it."""
+    ends = family.in_units_of_rows(np.array([[0.0], [1.0]]) * np.ones(n_features))
+    return ends[1] - ends[0]
+
+
+def _snapping(
+    X: NDArray[np.float64],
+) -> Callable[[NDArray[np.float64], np.random.Generator], NDArray[np.float64]]:
+    """A function that moves draws to the nearest values of their columns that have few."""
+    distinct = [np.unique(column) for column in X.T]
+
+    def dressed(drawn: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+        rows = drawn.copy()
+        for j, values in enumerate(distinct):
+            if values.size <= _FEW_VALUES:
+                halfway = 0.5 * (values[1:] + values[:-1])
+                rows[:, j] = values[np.searchsorted(halfway, drawn[:, j])]
+        return rows
+
+    return dressed
 
 
 def _dressing(

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 STABLE, DOUBTFUL, CHANCE = "stable", "doubtful", "not distinguishable from chance"
 VERDICTS = (STABLE, DOUBTFUL, CHANCE)
+# All rows in one cluster: no split separates it from anything.
+ONLY = "the only cluster"
 # A cluster that is stable comes back with a Jaccard index above this (Hennig 2007).
 LEAST_JACCARD = 0.75
 # The largest p-value at which a split is not ascribed to chance.
@@ -31,7 +33,8 @@ class ClusterAssessment:
     tree leaves less of the cost than splits of one population do (``p_value`` at most 0.05). And
     the lower end of the interval of its Jaccard index is at least 0.75: it comes back in trees of
     other rows. It is *doubtful* if only the first holds, or if it has fewer than five rows in a
-    subsample, too few to tell. Otherwise it is *not distinguishable from chance*.
+    subsample, too few to tell. Otherwise it is *not distinguishable from chance*. If all rows are
+    in one cluster, there is nothing to compare it with, and the verdict is *the only cluster*.
 
     Attributes
     ----------
@@ -54,7 +57,7 @@ class ClusterAssessment:
         The level at which the cluster is complete, and the level of the merge that ends it;
         infinite for all rows in one cluster. It is a cluster of the cut for all λ between.
     verdicts : tuple of str
-        "stable", "doubtful" or "not distinguishable from chance".
+        "stable", "doubtful", "not distinguishable from chance", or "the only cluster".
     nodes, sizes, weights : ndarray of shape (k,)
         Node of each cluster in ``tree``, number and total weight of its rows.
     explained_together : float
@@ -234,6 +237,8 @@ def verdicts_of(
     rows_in_subsample: NDArray[np.float64],
 ) -> tuple[str, ...]:
     """The verdict on each cluster."""
+    if lower.size == 1:
+        return (ONLY,)
     separate = p_values <= SIGNIFICANCE
     comes_back = (lower >= LEAST_JACCARD) & (rows_in_subsample >= FEWEST_ROWS)
     return tuple(

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from fastrbhc._build import build
 from fastrbhc._engine.traversal import best_overlaps
-from fastrbhc._linkage import build
 from fastrbhc._options import CheckedOptions
 from fastrbhc.families import Family
 

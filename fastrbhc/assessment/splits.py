@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from fastrbhc._build import build
 from fastrbhc._engine.traversal import leaf_spans
-from fastrbhc._linkage import build
 from fastrbhc._options import CheckedOptions
 from fastrbhc.assessment.populations import populations
 from fastrbhc.families import Family

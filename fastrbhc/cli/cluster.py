@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastrbhc._files import replacing, save_picture
-from fastrbhc._options import ALGORITHM_NAMES, DEFAULT_GUESS, NEIGHBOR_NAMES, LinkageOptions
+from fastrbhc._options import ALGORITHM_NAMES, NEIGHBOR_NAMES, LinkageOptions
 from fastrbhc.cli.outputs import check_drawing, check_outputs, check_tree_name
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
     option("file", metavar="FILE", help=".csv, .tsv or other text, .npy, .npz or .parquet")
     option(
         "--family",
-        default="gaussian",
-        help="gaussian (the default), ward, diagonal_gaussian, von_mises_fisher, poisson, "
-        "multinomial, bernoulli, exponential",
+        default="auto",
+        help="auto (the default: gaussian, with a smoothing derived from the rows), gaussian, "
+        "ward, diagonal_gaussian, von_mises_fisher, poisson, multinomial, bernoulli, exponential",
     )
     stop = command.add_mutually_exclusive_group()
     for name, (flags, settings) in _linkage_options().items():
@@ -51,7 +51,7 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
         type=int,  # no default here: `--guess 8 --clusters 2` would pass unnoticed
         metavar="K",
         help="a rough guess at the number of clusters, from which the k-means heuristic "
-        f"finds a threshold (the default, with {DEFAULT_GUESS})",
+        "finds a threshold",
     )
     option("--id", metavar="COLUMN", help="the column that names the rows")
     option("--weights", metavar="COLUMN", help="the column with the weights of the rows")
@@ -95,8 +95,8 @@ def _linkage_options() -> dict[str, tuple[tuple[str, ...], dict[str, Any]]]:
             {
                 "type": _number_or_name,
                 "metavar": "LAMBDA",
-                "help": "merge while the dissimilarity is below this number; or gap or evidence, "
-                "which find one without a guess",
+                "help": "merge while the dissimilarity is below this number; or predictive (the "
+                "default), gap or evidence, which find one without a guess",
             },
         ),
         "n_jobs": (
@@ -160,21 +160,20 @@ def run(arguments: argparse.Namespace) -> None:
     check_values(table.values, family, table.columns, name)  # with names of columns in messages
     if _is_newick(arguments.tree):
         check_newick_names(table.ids)
-    guess = DEFAULT_GUESS if arguments.guess is None else arguments.guess
     options = {field.name: getattr(arguments, field.name) for field in fields(LinkageOptions)}
     if options["threshold"] is None:
-        options["threshold"] = "kmeans"
+        options["threshold"] = "predictive" if arguments.guess is None else "kmeans"
     start = time.perf_counter()
     model = RBHC(
         family,
         n_clusters=arguments.clusters,
-        n_clusters_guess=guess,
+        n_clusters_guess=arguments.guess,
         compute_full_tree=arguments.tree is not None or arguments.plot is not None,
         random_state=arguments.seed,
         **options,
     ).fit(table.values, sample_weight=table.weights)
     seconds = time.perf_counter() - start
-    _summarise(name, table, family, model, arguments)
+    _summarise(name, table, model, arguments)
     if model.dendrogram_.audit is not None:
         print(model.dendrogram_.audit)
     print(f"{seconds:.2f} s")
@@ -202,25 +201,32 @@ def _family(name: str, **parameters: float | None) -> Family:
     return as_family(family._replace(**given))
 
 
-def _summarise(
-    name: str, table: Table, family: Any, model: Any, arguments: argparse.Namespace
-) -> None:
+def _summarise(name: str, table: Table, model: Any, arguments: argparse.Namespace) -> None:
     import numpy as np
 
     n, d = table.values.shape
     weighted = f", weighted by {arguments.weights}" if table.weights is not None else ""
     print(f"{name}: {n:,} rows, {d:,} columns{weighted}")
-    parameters = ", ".join(f"{key} {value}" for key, value in family._asdict().items())
-    print(f"family {family.name}" + (f" ({parameters})" if parameters else ""))
+    family = model.dendrogram_.family
+    given = {key: value for key, value in family._asdict().items() if value is not None}
+    columns = [key for key, value in given.items() if isinstance(value, tuple)]
+    described = [f"{key} {value}" for key, value in given.items() if key not in columns]
+    if columns:
+        described.append("of columns divided by their standard deviations")
+    print(f"family {family.name}" + (f" ({', '.join(described)})" if described else ""))
     if isinstance(arguments.threshold, str):
         origin = f"by {arguments.threshold}"
     elif arguments.threshold is not None:
         origin = "as given"
     elif arguments.clusters is not None:
         origin = "the first merge not made"
-    else:
+    elif arguments.guess is not None:
         origin = f"k-means heuristic with guess {model.n_clusters_guess}, seed {arguments.seed}"
+    else:
+        origin = "by predictive"
     print(f"lambda {model.threshold_:.6g} ({origin})")
+    if model.choice_ is not None:
+        print(model.choice_)
     sizes = np.bincount(model.labels_)
     shown = ", ".join(f"{size:,}" for size in sizes[:_SIZES_SHOWN])
     more = f", ... ({len(sizes) - _SIZES_SHOWN:,} more)" if len(sizes) > _SIZES_SHOWN else ""

@@ -60,9 +60,10 @@ def find() -> Findings:
     Ward's method is SciPy's, because ours would have to be compiled first.
     """
     X, y = load_digit_counts()
-    RBHC("poisson", n_clusters_guess=_GUESS, random_state=0).fit(X[:50])  # compile first
+    model = RBHC("poisson", threshold="kmeans", n_clusters_guess=_GUESS, random_state=0)
+    model.set_params(compute_full_tree=True).fit(X[:50])  # compile first
     start = time.perf_counter()
-    model = RBHC("poisson", n_clusters_guess=_GUESS, random_state=0, compute_full_tree=True).fit(X)
+    model.fit(X)
     seconds = time.perf_counter() - start
     start = time.perf_counter()
     ward_labels = fcluster(ward(X.astype(np.float64)), 10, "maxclust")

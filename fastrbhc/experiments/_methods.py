@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import linkage as classical_linkage
 
+from fastrbhc._advice import deliberately
 from fastrbhc._linkage import linkage
 from fastrbhc._validation import check_choice
 from fastrbhc.bhc import BHC
@@ -38,7 +39,8 @@ class Dataset:
     def tree(self, n_threads: int) -> Dendrogram:
         """The whole tree of the rows, built once."""
         if self._tree is None:
-            self._tree = linkage(self.X, self.family, n_jobs=n_threads)
+            with deliberately():
+                self._tree = linkage(self.X, self.family, n_jobs=n_threads)
         return self._tree
 
 
@@ -67,12 +69,14 @@ def _relaxed(algorithm: str) -> Method:
     def cluster(data: Dataset, seed: int, n_threads: int) -> NDArray[np.int64]:
         model = RBHC(
             data.family,
+            threshold="kmeans",
             n_clusters_guess=data.n_clusters,
             algorithm=algorithm,
             n_jobs=n_threads,
             random_state=seed,
         )
-        return model.fit_predict(data.X)
+        with deliberately():
+            return model.fit_predict(data.X)
 
     return cluster
 

@@ -18,9 +18,10 @@ from fastrbhc.experiments._mixtures import MIXTURES, Mixture
 from fastrbhc.experiments._spec import Experiment, Option
 from fastrbhc.experiments._trials import check_seed
 from fastrbhc.families import Gaussian, Multinomial, Poisson, SphericalGaussian, as_family
+from fastrbhc.selection.number import predictive_threshold
 from fastrbhc.thresholds import evidence_threshold, gap_threshold, kmeans_threshold
 
-_GUESS = 8  # if nothing is known; the default of RBHC
+_GUESS = 8  # if nothing is known
 _MOST = 60  # the most clusters of the best cut
 _STREAM = 40  # of random numbers, distinct from those of other experiments
 
@@ -46,6 +47,12 @@ def _evidence(data: Dataset, seed: int, n_threads: int) -> NDArray[np.int64]:
     return tree.cut(threshold=evidence_threshold(tree))
 
 
+def _predictive(data: Dataset, seed: int, n_threads: int) -> NDArray[np.int64]:
+    tree = data.tree(n_threads)
+    choice = predictive_threshold(tree, data.X, family=data.family)
+    return tree.cut(threshold=choice.threshold)
+
+
 def _true_number(data: Dataset, seed: int, n_threads: int) -> NDArray[np.int64]:
     return data.tree(n_threads).cut(n_clusters=data.n_clusters)
 
@@ -61,6 +68,7 @@ CHOICES: dict[str, Choice] = {
     "kmeans_half": _kmeans(lambda k: max(1, k // 2)),
     "kmeans_twice": _kmeans(lambda k: 2 * k),
     "kmeans_8": _kmeans(lambda k: _GUESS),
+    "predictive": _predictive,
     "gap": _gap,
     "evidence": _evidence,
     "true_number": _true_number,
@@ -71,6 +79,7 @@ TITLES = {
     "kmeans_half": "guess k/2",
     "kmeans_twice": "guess 2k",
     "kmeans_8": "guess 8",
+    "predictive": "predictive",
     "gap": "gap",
     "evidence": "evidence",
     "true_number": "cut at k",
@@ -91,7 +100,8 @@ def compare_thresholds(
     """Compare choices of λ on the data of Tables 2 and 3, and on digits as counts.
 
     Every choice cuts the same greedy tree: `kmeans_threshold` with the true number of clusters k
-    as the guess, with k/2, 2k and 8; `gap_threshold`; and `evidence_threshold`. For comparison
+    as the guess, with k/2, 2k and 8; `predictive_threshold`; `gap_threshold`; and
+    `evidence_threshold`. For comparison
     there are two cuts that use the true classes: the cut into k clusters, and the best of all cuts
     into 1 to 60 clusters.
 

@@ -45,10 +45,22 @@ Methods of a separable family, the first four of which run inside kernels:
     The smoothing, see ``_smoothing``. Default: none.
 ``observe(X)``
     Mean statistics and weights of the rows. Default: the rows themselves, with weight 1.
+``coordinates(X)``
+    The rows in coordinates in which a cluster is about as wide wherever its mean is, such as roots
+    of counts. They are for estimates of density, see ``fastrbhc.selection``. Default: columns
+    divided by their standard deviations, so that units do not matter.
+``candidates(X, sample_weight)``
+    Records to choose from, if a parameter is left to the data. Default: none.
+``in_units_of_rows(means)``
+    Mean statistics in the units of the rows, if ``observe`` scales them. Default: as they are.
 ``draw_one_cluster(X, rng)``
     As many rows as X has, drawn from one distribution of the family with the mean of X; None if
     rows such as X cannot be drawn. For `Dendrogram.stability`, which compares with rows without
     clusters. Default: None.
+``advice(X, names)``
+    Sentences on rows that can be clustered but look like something else than the family is for,
+    such as counts among measurements. They become warnings when a tree is built. X is a sample of
+    the rows, ``names`` a list of the names of the columns, or None. Default: none.
 ``check()``
     Raises ValueError for parameters outside their range. Optional.
 ``check_rows(X)``
@@ -61,7 +73,7 @@ required, ``dissimilarity`` and ``merge``; the defaults of the others are safe b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -76,6 +88,7 @@ from fastrbhc._engine.geometry.separable_columns import (
     unknown_variance,
 )
 from fastrbhc._register import Register
+from fastrbhc.families._scaling import centre_and_scale, scaled
 from fastrbhc.families._smoothing import NONE, Smoothing
 
 
@@ -112,7 +125,13 @@ class Family(Protocol):
     def domain(self) -> Domain: ...
     def check(self) -> None: ...
     def check_rows(self, X: NDArray[np.float64]) -> None: ...
+    def advice(self, X: NDArray[np.float64], names: list[str] | None) -> Sequence[str]: ...
     def observe(self, X: NDArray[np.float64]) -> Observations: ...
+    def in_units_of_rows(self, means: NDArray[np.float64]) -> NDArray[np.float64]: ...
+    def coordinates(self, X: NDArray[np.float64]) -> NDArray[np.float64]: ...
+    def candidates(
+        self, X: NDArray[np.float64], sample_weight: NDArray[np.float64] | None
+    ) -> Sequence[Family]: ...
     def smoothing_map(self, n_features: int) -> Smoothing: ...
     def n_parameters(self, n_features: int) -> int: ...
     def draw_one_cluster(
@@ -228,6 +247,22 @@ def _rows_as_they_are(self: Any, X: NDArray[np.float64]) -> Observations:
     return Observations(X)
 
 
+def _unchanged(self: Any, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return values
+
+
+def _standardised(self: Any, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    return scaled(X, *centre_and_scale(X, None))
+
+
+def _no_candidates(self: Any, X: Any, sample_weight: Any) -> tuple[()]:
+    return ()
+
+
+def _no_advice(self: Any, X: Any, names: Any) -> tuple[()]:
+    return ()
+
+
 def _no_check(self: Any, X: Any = None) -> None:
     """Accept all parameters, and all rows in the domain."""
 
@@ -236,7 +271,11 @@ _DEFAULTS: dict[str, Any] = {
     "smoothing_map": _no_smoothing,
     "n_parameters": _one_per_column,
     "observe": _rows_as_they_are,
+    "in_units_of_rows": _unchanged,
+    "coordinates": _standardised,
+    "candidates": _no_candidates,
     "draw_one_cluster": _no_draw,
+    "advice": _no_advice,
     "check": _no_check,
     "check_rows": _no_check,
     "geometry": separable_geometry,
@@ -288,7 +327,8 @@ def as_family(family: str | Family) -> Family:
     Parameters
     ----------
     family : str, record or class
-        A name or alias, a record, or a class, which stands for the record of its defaults.
+        A name or alias, a record, or a class, which stands for the record of its defaults. "auto"
+        is ``Gaussian(smoothing="auto")``.
 
     Returns
     -------
@@ -302,6 +342,8 @@ def as_family(family: str | Family) -> Family:
     True
     """
     if isinstance(family, str):
+        if family == "auto":  # the default: measurements, with a smoothing that fits their scale
+            return as_family(_REGISTER["gaussian"]("auto"))
         return as_family(_REGISTER.find(family)())
     if isinstance(family, type):
         if not hasattr(family, "separable"):
@@ -312,13 +354,20 @@ def as_family(family: str | Family) -> Family:
     # One compilation per family, whether a parameter was typed 1 or 1.0.
     cls: Any = type(family)
     try:
-        record: Family = cls(*(v if isinstance(v, bool) else float(v) for v in family))
+        record: Family = cls(*map(_parameter, family))
     except OverflowError:
         raise ValueError(
             f"a parameter of the family {cls.name!r} is too large for double precision"
         ) from None
     record.check()
     return record
+
+
+def _parameter(value: Any) -> Any:
+    """A parameter with its numbers as floats; words, None and truth values stay as they are."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    return tuple(map(float, value)) if isinstance(value, tuple) else float(value)
 
 
 def _not_a_family(given: Any) -> str:

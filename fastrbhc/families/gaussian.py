@@ -7,9 +7,25 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._engine.clusters.observations import column_ranges
+from fastrbhc._engine.clusters.observations import Observations, column_ranges
 from fastrbhc._engine.geometry.full_covariance import FullCovariance
+from fastrbhc.families._advice import (
+    counts_among_measurements,
+    smoothing_too_large,
+    unequal_columns,
+)
 from fastrbhc.families._interface import Domain, family
+from fastrbhc.families._scaling import (
+    SHARES,
+    amount,
+    centre_and_scale,
+    check_columns,
+    check_scaling,
+    describe,
+    left_to_data,
+    scaled,
+    unscaled,
+)
 from fastrbhc.families._smoothing import Smoothing, check_shift_of_covariance, shift
 
 # Variance over smoothing: beyond this even double-double cannot tell flat clusters apart.
@@ -30,30 +46,52 @@ class Gaussian(NamedTuple):
 
     Parameters
     ----------
-    smoothing : float, default=0.01
+    smoothing : float or "auto", default=0.01
         ε, added to the covariance (the paper's φ₁: a shift along the identity, which stays
         inside the cone of covariances). Its unit is that of the data, squared: scale the columns
-        first, so that it means the same in every column.
+        first, so that it means the same in every column. "auto" derives it from the data: ε is a
+        share of the variance of each column, 0.1, 0.3 or 1, whichever predicts held-out rows best
+        (see `fastrbhc.selection`). Units and origins of the columns then do not matter.
+    centre, scale : tuple of float, optional
+        A mean and a standard deviation for every column, by which the rows are standardised
+        before anything else. "auto" finds them; they are seldom given by hand.
 
     Examples
     --------
     >>> from fastrbhc import dissimilarity
     >>> round(dissimilarity([[0.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [1.0, 1.0]], "gaussian"), 6)
     6.516193
+
+    The same clusters in any unit:
+
+    >>> import fastrbhc
+    >>> from fastrbhc.families import Gaussian
+    >>> X = [[0.0, 1.0], [0.2, 1.1], [0.1, 0.8], [2.0, 5.0], [2.1, 5.2], [2.3, 5.1]]
+    >>> grams = [[1000.0 * row[0], row[1]] for row in X]
+    >>> trees = [fastrbhc.linkage(rows, Gaussian(smoothing="auto")) for rows in (X, grams)]
+    >>> trees[0].cut(n_clusters=2).tolist() == trees[1].cut(n_clusters=2).tolist()
+    True
     """
 
-    smoothing: float = 0.01
+    smoothing: float | str = 0.01
+    centre: tuple[float, ...] | None = None
+    scale: tuple[float, ...] | None = None
 
     def check(self) -> None:
-        check_shift_of_covariance(self.smoothing, "covariance")
+        check_scaling(self.centre, self.scale)
+        if not left_to_data(self.smoothing):
+            check_shift_of_covariance(amount(self.smoothing), "covariance")
 
     def check_rows(self, X: NDArray[np.float64]) -> None:
+        check_columns(X, self.scale)
+        if left_to_data(self.smoothing):
+            return
         lowest, highest = column_ranges(X)
-        widths = highest - lowest
+        widths = (highest - lowest) / (1.0 if self.scale is None else np.array(self.scale))
         column = int(np.argmax(widths))
         variance = (0.5 * widths[column]) ** 2
         most = _MAX_CONDITION if X.shape[1] > 1 else _MAX_RATIO
-        if variance > most * self.smoothing:
+        if variance > most * amount(self.smoothing):
             raise ValueError(
                 f"Column {column} is {widths[column]:.3g} wide: its variance may be more than "
                 f"{most:g} times the smoothing {self.smoothing:g}, and the determinants "
@@ -61,11 +99,38 @@ class Gaussian(NamedTuple):
                 "(sklearn.preprocessing.StandardScaler does) or choose a larger smoothing."
             )
 
+    def advice(self, X: NDArray[np.float64], names: list[str] | None) -> list[str]:
+        if left_to_data(self.smoothing):
+            return counts_among_measurements(X)
+        if self.scale is not None:
+            return []
+        return [
+            *smoothing_too_large(X, amount(self.smoothing)),
+            *unequal_columns(X, names, "choose smoothing='auto', which fits any units"),
+        ]
+
+    def observe(self, X: NDArray[np.float64]) -> Observations:
+        return Observations(scaled(X, self.centre, self.scale))
+
+    def in_units_of_rows(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+        return unscaled(means, self.centre, self.scale)
+
+    def candidates(
+        self, X: NDArray[np.float64], sample_weight: NDArray[np.float64] | None
+    ) -> tuple[Gaussian, ...]:
+        if not left_to_data(self.smoothing):
+            return ()
+        columns = centre_and_scale(X, sample_weight)
+        return tuple(Gaussian(share, *columns) for share in SHARES)
+
     def smoothing_map(self, n_features: int) -> Smoothing:
-        return shift(self.smoothing)
+        return shift(amount(self.smoothing))
 
     def n_parameters(self, n_features: int) -> int:
         return n_features * (n_features + 3) // 2  # a mean, and a triangle of covariances
 
     def geometry(self, n_features: int) -> FullCovariance:
         return FullCovariance(self.smoothing_map(n_features).offset)
+
+    def __repr__(self) -> str:
+        return describe("Gaussian", self.smoothing, self.scale)

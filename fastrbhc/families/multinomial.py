@@ -13,6 +13,7 @@ from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.math.double_double import add, divide, two_sum
 from fastrbhc._engine.math.entropy import entropy_divergence
 from fastrbhc.families._interface import Domain, are_counts, family
+from fastrbhc.families._scaling import roots_of_counts
 from fastrbhc.families._smoothing import Smoothing, check_contraction, contraction
 
 
@@ -58,6 +59,11 @@ class Multinomial(NamedTuple):
         proportions, residuals = np.empty(X.shape), np.empty(X.shape)
         _proportions(X, totals, proportions, residuals)
         return Observations(proportions, residuals, totals if self.weight_by_total else None)
+
+    def coordinates(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        totals = X.sum(axis=1, keepdims=True)
+        # As if all rows had the same total, whose counts vary as much as these do on average.
+        return roots_of_counts(X / totals / np.mean(1.0 / totals))
 
     def smoothing_map(self, n_features: int) -> Smoothing:
         return contraction(self.smoothing, towards=1.0 / n_features)

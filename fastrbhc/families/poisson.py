@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from fastrbhc._engine.math.entropy import entropy_divergence
+from fastrbhc.families._advice import not_whole
 from fastrbhc.families._interface import Domain, are_counts, family
+from fastrbhc.families._scaling import roots_of_counts
 from fastrbhc.families._smoothing import (
     Smoothing,
     check_rows_beside_shift,
@@ -44,6 +46,12 @@ class Poisson(NamedTuple):
 
     def check_rows(self, X: NDArray[np.float64]) -> None:
         check_rows_beside_shift(X, self.smoothing)
+
+    def advice(self, X: NDArray[np.float64], names: list[str] | None) -> list[str]:
+        return not_whole(X)
+
+    def coordinates(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return roots_of_counts(X)
 
     def smoothing_map(self, n_features: int) -> Smoothing:
         return shift(self.smoothing)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.observations import column_ranges
+from fastrbhc.families._advice import counts_among_measurements, unequal_columns
 from fastrbhc.families._interface import Domain, family
 
 
@@ -55,6 +56,12 @@ class SphericalGaussian(NamedTuple):
                 f"a column of width {width:.3g} is too wide for the variance {self.variance:g}: "
                 "the dissimilarity overflows. Choose a larger variance, or a larger unit."
             )
+
+    def advice(self, X: NDArray[np.float64], names: list[str] | None) -> list[str]:
+        return [
+            *counts_among_measurements(X),
+            *unequal_columns(X, names, "choose family='auto', which fits any units"),
+        ]
 
     def phi(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         return x * x / (2.0 * self.variance)

@@ -85,6 +85,9 @@ class VonMisesFisher(NamedTuple):
                 f"concentration has to lie between 1e-150 and 1e150, got {self.concentration}"
             )
 
+    def coordinates(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.observe(X).means
+
     def observe(self, X: NDArray[np.float64]) -> Observations:
         directions, residuals = np.empty(X.shape), np.empty(X.shape)
         _directions(X, directions, residuals)

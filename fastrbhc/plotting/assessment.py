@@ -15,8 +15,13 @@ from fastrbhc.plotting.trees import Colouring, crown_of, draw_branches, leaves_f
 if TYPE_CHECKING:
     from fastrbhc.assessment.report import ClusterAssessment
 
-# The colour of a verdict is that of the cluster of this number; grey for chance.
-_COLOURS = {"stable": 0, "doubtful": 1, "not distinguishable from chance": -1}
+# The colour of a verdict is that of the cluster of this number; grey for chance, and for none.
+_COLOURS = {
+    "stable": 0,
+    "doubtful": 1,
+    "not distinguishable from chance": -1,
+    "the only cluster": -1,
+}
 _SIZE = 8.5
 # Room above the tree for the texts of the highest clusters.
 _HEADROOM = 1.12
@@ -63,7 +68,7 @@ def draw_assessment(report: ClusterAssessment, ax: Any = None) -> Any:
     ax.legend(handles=handles, loc="upper right", frameon=False, fontsize=_SIZE)
     ax.set_xlabel("row, or (number of rows); on branches, cluster: Jaccard index", color=INK)
     counts = ", ".join(f"{report.verdicts.count(verdict)} {verdict}" for verdict in present)
-    title = f"{plural(k, 'cluster')}: {counts}"
+    title = f"{plural(k, 'cluster')}: {counts}" if k > 1 else "1 cluster of all rows"
     ax.set_title(title, loc="left", fontsize="medium", color=INK)
     return ax
 

@@ -110,6 +110,7 @@ def plane_of(X: ArrayLike, family: str | Family, names: Sequence[str] | None = N
     means = observed.means
     n, d = means.shape
     if d <= 2:
+        means = family.in_units_of_rows(means)
         named = column_names(X) or list(names or ())
         if len(named) != d:
             named = [f"column {column}" for column in range(d)]

@@ -119,6 +119,9 @@ class Views:
         from fastrbhc.tree.origin import family_for
 
         known = family_for(self, family)
+        threshold, n_clusters = self.cut_or_chosen(threshold, n_clusters)
+        if threshold is None and n_clusters is None:
+            n_clusters = self.n_trees
         return assess(
             self,
             check_rows(X, known),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 AnyTree = TypeVar("AnyTree", bound="Dendrogram")
 # How a λ may have been chosen.
-WAYS = ("given", "n_clusters", "kmeans", "gap", "evidence")
+WAYS = ("given", "n_clusters", "predictive", "gap", "evidence", "kmeans")
 # Parameters of families that JSON has no numbers for.
 _NOT_FINITE = ("inf", "-inf", "nan")
 
@@ -30,7 +30,7 @@ class Chosen:
     ----------
     threshold : float
         λ; with a number of clusters, the level of the first merge that is not made.
-    by : {"given", "n_clusters", "kmeans", "gap", "evidence"}
+    by : {"given", "n_clusters", "predictive", "gap", "evidence", "kmeans"}
         How it was chosen.
     n_clusters : int or None
         The number of clusters, if that was given. Merges at the same level may come between it
@@ -103,10 +103,21 @@ def family_for(tree: Dendrogram, given: str | Family | None) -> Family:
 def described(family: Any) -> dict[str, Any]:
     """A family as its name and its parameters, for files."""
     parameters = {
-        key: value if math.isfinite(value) else str(value)
-        for key, value in family._asdict().items()
+        key: _written(value) for key, value in family._asdict().items() if value is not None
     }
     return {"name": family.name, "parameters": parameters}
+
+
+def _written(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_written(number) for number in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _read(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(_read, value))
+    return float(value) if isinstance(value, str) and value in _NOT_FINITE else value
 
 
 def family_described(content: Any) -> Family | None:
@@ -131,10 +142,9 @@ def family_described(content: Any) -> Family | None:
     if not set(given) <= set(cls._fields):
         unknown = min(set(given) - set(cls._fields))
         raise ValueError(f"this tree has a family {name!r} with an unknown parameter {unknown!r}")
+    given = {key: _read(value) for key, value in given.items()}
     for key, value in given.items():
-        default = cls._field_defaults.get(key)
-        is_switch = isinstance(default, bool) if default is not None else isinstance(value, bool)
-        if isinstance(value, bool) != is_switch or not _is_parameter(value):
+        if not _is_parameter(value, cls._field_defaults.get(key)):
             raise ValueError(
                 f"this tree has a family {name!r} whose parameter {key!r} is {value!r}"
             )
@@ -144,5 +154,10 @@ def family_described(content: Any) -> Family | None:
         raise ValueError(f"this tree has a family {name!r} that is not valid: {error}") from error
 
 
-def _is_parameter(value: Any) -> bool:
-    return type(value) in (bool, int, float) or value in _NOT_FINITE
+def _is_parameter(value: Any, default: Any) -> bool:
+    """Whether the value is a number, a truth value or numbers, whichever the default is."""
+    for kind in (bool, tuple):
+        if default is not None and isinstance(value, kind) != isinstance(default, kind):
+            return False
+    numbers = value if isinstance(value, tuple) else (value,)
+    return type(value) is bool or all(type(number) in (int, float) for number in numbers)

@@ -72,7 +72,7 @@ def summary_of_cut(
     member = sparse.csr_array((weights, (labels, np.arange(labels.size))))
     totals = member.sum(axis=1)
     with np.errstate(invalid="ignore"):  # a cluster of rows of weight 0 has no mean
-        means = (member @ observed.means) / totals[:, None]
+        means = family.in_units_of_rows((member @ observed.means) / totals[:, None])
     names: Sequence[str] | None = column_names(X)
     if names is None and tree.n_features == rows.shape[1]:
         names = tree.feature_names

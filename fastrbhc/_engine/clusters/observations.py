@@ -59,7 +59,7 @@ def column_ranges(X: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[
 
 def order_by_value(rows: Observations) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """An order in which equal rows are adjacent, and whether each row equals the one before."""
-    hashes = _hash_rows(rows)
+    hashes = hash_rows(rows)
     # Equal rows are ordered by weight, so that the sum does not depend on the order of the rows.
     weights = () if rows.weights is None else (rows.weights,)
     order = np.lexsort((*weights, hashes)) if weights else stable_order(hashes)
@@ -84,7 +84,7 @@ def _equal_rows(
     return equal
 
 
-def _hash_rows(rows: Observations) -> NDArray[np.uint64]:
+def hash_rows(rows: Observations) -> NDArray[np.uint64]:
     """A 64-bit hash of each row's values: multiply and shift, as in splitmix64."""
     hashes = np.full(rows.means.shape[0], 0x9E3779B97F4A7C15, np.uint64)
     with np.errstate(over="ignore"):  # plain Python would warn

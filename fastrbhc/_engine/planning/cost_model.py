@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 import warnings
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -22,8 +24,8 @@ _MOST_SECONDS, _MOST_SHARE = 2.0, 0.1
 _LONG_SECONDS = 600.0
 
 
-def warn_if_long(chosen: Plan, geometry: Any, points: Observations, stacklevel: int) -> None:
-    """Warn if timing runs on subsamples predict more than ten minutes."""
+def warn_if_long(chosen: Plan, geometry: Any, points: Observations) -> None:
+    """Warn, at the line that called the package, if more than ten minutes are predicted."""
     n, n_features = points.means.shape
     estimate = estimated_seconds(chosen, geometry, points)
     if estimate > _LONG_SECONDS:
@@ -37,8 +39,18 @@ def warn_if_long(chosen: Plan, geometry: Any, points: Observations, stacklevel: 
             f"{estimate / 60:,.0f} minutes and {megabytes:,.0f} MB. {remedies}; progress=True "
             "shows a progress bar",
             UserWarning,
-            stacklevel=stacklevel,
+            stacklevel=_levels_inside() + 1,
         )
+
+
+def _levels_inside() -> int:
+    """How many callers in a row are in this package; linkage and fit come here by several ways."""
+    package = __name__.partition(".")[0]
+    levels = 0
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        levels, frame = levels + 1, frame.f_back
+    return levels
 
 
 def estimated_seconds(chosen: Plan, geometry: Any, points: Observations) -> float:

@@ -1,0 +1,169 @@
+"""From rows to a tree: statistics, distinct points, a plan, merges, the audit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrbhc._engine.agglomeration.direct import direct
+from fastrbhc._engine.agglomeration.merge_log import Merges
+from fastrbhc._engine.agglomeration.merge_order import by_level
+from fastrbhc._engine.clusters.duplicates import distinct_points, with_repeated_rows
+from fastrbhc._engine.clusters.observations import Observations, weighted
+from fastrbhc._engine.clusters.principal_axes import rotate_to_principal_axes
+from fastrbhc._engine.planning.cost_model import warn_if_long
+from fastrbhc._engine.planning.execution import (
+    agglomerate,
+    planned_clusters,
+    planned_space,
+    planned_threads,
+)
+from fastrbhc._engine.planning.plan import Plan, plan
+from fastrbhc._options import CheckedOptions
+from fastrbhc._progress import Progress
+from fastrbhc.families import Family
+from fastrbhc.reducibility.audit import Tally, audit_merges
+from fastrbhc.reducibility.compare import first_departure
+from fastrbhc.reducibility.report import report_of
+from fastrbhc.tree.dendrogram import Dendrogram, dendrogram_of_merges
+from fastrbhc.tree.origin import Origin
+
+# Number of triples per distinct row in an audit by sample.
+_SAMPLED_EACH = 10
+_SAMPLE_SEED = 0
+
+
+def build(
+    X: NDArray[np.float64],
+    family: Family,
+    sample_weight: NDArray[np.float64] | None,
+    options: CheckedOptions,
+) -> Dendrogram:
+    """The tree of rows that have been checked; it remembers this family."""
+    n, n_features = X.shape
+    origin = Origin(family, n_features)
+    leaf_weights = np.ones(n) if sample_weight is None else sample_weight
+    if options.threshold <= 0.0:  # d < 0 never holds
+        none = np.empty((0, 2), np.int64)
+        tree = dendrogram_of_merges(none, np.empty(0), leaf_weights, options.threshold, origin)
+        return (
+            tree if options.audit is False else replace(tree, audit=report_of(tree, "proof", True))
+        )
+    geometry = family.geometry(n_features)
+    rows = weighted(family.observe(X), sample_weight)
+    del X
+    points, point_of_row = distinct_points(geometry, rows)
+    del rows
+    points = rotate_to_principal_axes(geometry, points)
+    n_points = points.means.shape[0]
+    chosen = plan(
+        family.reducible,
+        n_points,
+        n_features,
+        options.algorithm,
+        options.neighbors,
+        options.n_threads,
+    )
+    warn_if_long(chosen, geometry, points)
+    points_for_audit = None if options.audit is False else points
+    totals = {"neighbours": n_points, "merging": n_points - 1, "audit": n_points - 1}
+    with Progress(options.progress, totals) as report:
+        if chosen.algorithm == "direct":
+            merges = _directly(family, geometry, points, options.threshold)
+            report("merging", merges.heights.size)
+        else:
+            clusters = planned_clusters(chosen, geometry, points)
+            del points  # frees memory: the clusters hold them now
+            merges = agglomerate(chosen, geometry, clusters, options.threshold, report)
+            del clusters
+        if options.threshold == np.inf and merges.heights.size < n_points - 1:
+            raise ValueError(
+                f"the dissimilarity of the family {family.name!r} is not finite for these rows"
+            )
+        findings = None
+        if points_for_audit is not None:
+            findings = _examine(family, geometry, points_for_audit, chosen, merges, options, report)
+    tree, nodes = _tree(merges, point_of_row, leaf_weights, options.threshold, origin)
+    if findings is None:
+        return tree
+    departure = None
+    if findings.greedy is not None:
+        greedy_tree, _ = _tree(
+            findings.greedy, point_of_row, leaf_weights, options.threshold, origin
+        )
+        departure = first_departure(tree, greedy_tree)
+        if departure is None and len(greedy_tree.merges) > len(tree.merges):
+            departure = len(tree.merges)
+    tally, sample = findings.tally, findings.sample
+    method = "proof" if tally is None else "exact" if sample is None else "sample"
+    audit = report_of(tree, method, departure is None, departure, tally, sample, nodes)
+    return replace(tree, audit=audit)
+
+
+def _directly(family: Family, geometry: Any, points: Observations, threshold: float) -> Merges:
+    """The merges of few points; merges at the same height are ordered as with many points."""
+    merges = direct(geometry, points, threshold)
+    if family.reducible and (merges.heights[1:] <= merges.heights[:-1]).any():
+        return by_level(merges, points.means.shape[0])
+    return merges
+
+
+class _Findings(NamedTuple):
+    """The findings of an audit."""
+
+    tally: Tally | None  # None if the family is reducible
+    sample: NDArray[np.int64] | None  # the triples examined, if not all
+    greedy: Merges | None  # the greedy merges, if the audited ones may differ
+
+
+def _examine(
+    family: Family,
+    geometry: Any,
+    points: Observations,
+    chosen: Plan,
+    merges: Merges,
+    options: CheckedOptions,
+    report: Callable[[str, int], None],
+) -> _Findings:
+    """Count violations of reducibility in the merges, and build the greedy tree to compare with."""
+    n, n_features = points.means.shape
+    tally, sample, greedy = None, None, None
+    if not family.reducible:
+        sample = _sample(n, merges.heights.size) if options.audit == "sample" else None
+        clusters = planned_clusters(chosen, geometry, points, audited=True)
+        with planned_threads(chosen, geometry, clusters, clusters.weights.size) as threads:
+            space = planned_space(chosen, geometry, clusters, threads, audited=True)
+            tally = audit_merges(space, *merges, sample, threads, report)
+    if chosen.algorithm == "nn_chain":
+        exact = plan(family.reducible, n, n_features, "auto", options.neighbors, options.n_threads)
+        if exact.algorithm == "direct":
+            greedy = _directly(family, geometry, points, options.threshold)
+        else:
+            clusters = planned_clusters(exact, geometry, points)
+            greedy = agglomerate(exact, geometry, clusters, options.threshold, report)
+    return _Findings(tally, sample, greedy)
+
+
+def _tree(
+    merges: Merges,
+    point_of_row: NDArray[np.int64],
+    leaf_weights: NDArray[np.float64],
+    threshold: float,
+    origin: Origin,
+) -> tuple[Dendrogram, NDArray[np.int64]]:
+    """The tree of the rows from the merges of the distinct points, and the node of each point."""
+    n_points = int(point_of_row.max()) + 1
+    children, heights, nodes = with_repeated_rows(*merges, point_of_row, n_points)
+    return dendrogram_of_merges(children, heights, leaf_weights, threshold, origin), nodes
+
+
+def _sample(n: int, m: int) -> NDArray[np.int64] | None:
+    """Numbers of sampled triples of m merges of n clusters; None to take all, if they are few."""
+    total, wanted = m * (n - 2) - m * (m - 1) // 2, _SAMPLED_EACH * n
+    if total <= wanted:
+        return None
+    return np.random.default_rng(_SAMPLE_SEED).integers(0, total, wanted)

@@ -1,0 +1,68 @@
+"""Rows as points for estimates of density."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist
+
+from fastrbhc.families import as_family
+from fastrbhc.selection.coordinates import MOST_COORDINATES, _floor, points_of_rows
+
+
+@pytest.mark.parametrize("shares", [[0.5, 0.5], [0.9, 0.1], [0.25] * 4, [0.7, 0.1, 0.1, 0.1]])
+def test_distinct_values_gain_four_fifths_of_their_entropy(shares):
+    shares = np.array(shares)
+    ratio = _floor(np.arange(shares.size, dtype=float), 50.0 * shares, 0.8)
+    gain = 0.5 * (np.log(1.0 + 1.0 / ratio) + 1.0 / (1.0 + ratio))
+    entropy = -(shares * np.log(shares)).sum()
+    assert gain == pytest.approx(0.8 * entropy, rel=1e-9)
+
+
+def test_values_that_are_all_different_have_no_floor_to_speak_of():
+    assert _floor(np.random.default_rng(0).normal(size=1_000), np.ones(1_000), 0.8) < 1e-3
+
+
+def test_copies_have_the_floor_of_weights():
+    column, copies = np.array([0.0, 1.0, 4.0]), np.array([3, 1, 2])
+    reference = _floor(column.repeat(copies), np.ones(6), 0.5)
+    assert _floor(column, copies.astype(float), 0.5) == pytest.approx(reference, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["ward", "gaussian", "diagonal_gaussian"])
+def test_units_do_not_matter(name):
+    rng = np.random.default_rng(1)
+    X, weights = rng.normal(size=(50, 3)), rng.uniform(1.0, 3.0, 50)
+    reference = points_of_rows(as_family(name), X, weights)
+    computed = points_of_rows(as_family(name), X * [1e3, 1.0, 1e-6] + [5.0, -7.0, 0.0], weights)
+    np.testing.assert_allclose(computed.values, reference.values, atol=1e-9)
+    np.testing.assert_allclose(computed.floor, reference.floor, rtol=1e-9)
+
+
+def test_points_are_centred_and_floors_are_shares_of_variances():
+    rng = np.random.default_rng(2)
+    X, weights = rng.poisson(3.0, (60, 2)).astype(float), rng.uniform(1.0, 3.0, 60)
+    points = points_of_rows(as_family("poisson"), X, weights)
+    roots = 2.0 * np.sqrt(X + 0.375)
+    np.testing.assert_allclose(points.values, roots - np.average(roots, axis=0, weights=weights))
+    variances = np.average(points.values**2, axis=0, weights=weights)
+    floors = [_floor(column, weights, 0.5) for column in X.T]
+    np.testing.assert_allclose(points.floor, np.diag(floors * variances))
+
+
+def test_constant_columns_are_left_out():
+    X = np.column_stack([np.arange(9.0), np.full(9, 3.0), np.arange(9.0) ** 2])
+    points = points_of_rows(as_family("ward"), X, np.ones(9))
+    assert points.values.shape == (9, 2)
+    assert points.floor.shape == (2, 2)
+
+
+def test_of_many_columns_the_principal_axes():
+    rng = np.random.default_rng(3)
+    # Twenty directions in fifty columns: the principal axes lose nothing.
+    X = rng.normal(size=(80, 20)) @ rng.normal(size=(20, 50))
+    points = points_of_rows(as_family("ward"), X, np.ones(80))
+    assert points.values.shape == (80, MOST_COORDINATES)
+    standardised = (X - X.mean(axis=0)) / X.std(axis=0)
+    np.testing.assert_allclose(pdist(points.values), pdist(standardised), rtol=1e-9)
+    assert np.linalg.eigvalsh(points.floor).min() > 0.0
