@@ -14,6 +14,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from fastrbhc.families._scaling import amount, left_to_data
+
 # Standard deviations of columns, the largest over the smallest.
 _MOST_UNEQUAL = 1e3
 # Fewer rows say little about the kind of their values: examples typed by hand are whole numbers.
@@ -102,3 +104,17 @@ def _is_whole(values: Rows) -> bool:
 
 def _called(column: int, names: Names) -> str:
     return f"column {column}" if names is None else f"column {names[column]!r}"
+
+
+def advice_on_units(
+    X: NDArray[np.float64], names: list[str] | None, smoothing: float | str, scaled: bool
+) -> list[str]:
+    """What to know of rows whose variances are smoothed by a number in the units of the rows."""
+    if left_to_data(smoothing):
+        return counts_among_measurements(X)
+    if scaled:
+        return []
+    return [
+        *smoothing_too_large(X, amount(smoothing)),
+        *unequal_columns(X, names, "choose smoothing='auto', which fits any units"),
+    ]

@@ -8,6 +8,8 @@ first, because all other terms of d are unaffected by such a scaling.
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 SHARES = (0.1, 0.3, 1.0)
 
 Columns = tuple[float, ...] | None
+AnyFamily = TypeVar("AnyFamily", bound=Any)
 
 
 def centre_and_scale(
@@ -44,6 +47,16 @@ def _moments(
     # Squares of small numbers would underflow.
     scale = width * np.sqrt((shares * ((values - centre) / width) ** 2).sum())
     return float(centre), float(scale)
+
+
+def shares_of_variance(
+    family: AnyFamily, X: NDArray[np.float64], sample_weight: NDArray[np.float64] | None
+) -> tuple[AnyFamily, ...]:
+    """The records to choose from if the smoothing of this one is left to the data."""
+    if not left_to_data(family.smoothing):
+        return ()
+    columns = centre_and_scale(X, sample_weight)
+    return tuple(type(family)(share, *columns) for share in SHARES)
 
 
 def scaled(X: NDArray[np.float64], centre: Columns, scale: Columns) -> NDArray[np.float64]:

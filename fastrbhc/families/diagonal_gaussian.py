@@ -9,21 +9,16 @@ from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.observations import Observations, column_ranges
 from fastrbhc._engine.geometry.diagonal_covariance import DiagonalCovariance
-from fastrbhc.families._advice import (
-    counts_among_measurements,
-    smoothing_too_large,
-    unequal_columns,
-)
+from fastrbhc.families._advice import advice_on_units
 from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._scaling import (
-    SHARES,
     amount,
-    centre_and_scale,
     check_columns,
     check_scaling,
     describe,
     left_to_data,
     scaled,
+    shares_of_variance,
     unscaled,
 )
 from fastrbhc.families._smoothing import Smoothing, check_shift_of_covariance, shift
@@ -83,14 +78,7 @@ class DiagonalGaussian(NamedTuple):
             )
 
     def advice(self, X: NDArray[np.float64], names: list[str] | None) -> list[str]:
-        if left_to_data(self.smoothing):
-            return counts_among_measurements(X)
-        if self.scale is not None:
-            return []
-        return [
-            *smoothing_too_large(X, amount(self.smoothing)),
-            *unequal_columns(X, names, "choose smoothing='auto', which fits any units"),
-        ]
+        return advice_on_units(X, names, self.smoothing, self.scale is not None)
 
     def observe(self, X: NDArray[np.float64]) -> Observations:
         return Observations(scaled(X, self.centre, self.scale))
@@ -101,10 +89,7 @@ class DiagonalGaussian(NamedTuple):
     def candidates(
         self, X: NDArray[np.float64], sample_weight: NDArray[np.float64] | None
     ) -> tuple[DiagonalGaussian, ...]:
-        if not left_to_data(self.smoothing):
-            return ()
-        columns = centre_and_scale(X, sample_weight)
-        return tuple(DiagonalGaussian(share, *columns) for share in SHARES)
+        return shares_of_variance(self, X, sample_weight)
 
     def smoothing_map(self, n_features: int) -> Smoothing:
         return shift(amount(self.smoothing))
