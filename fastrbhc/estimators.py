@@ -100,7 +100,7 @@ class RBHC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TreeEstimator):
     >>> model.n_clusters_
     2
     >>> print(model.choice_)  # doctest: +NORMALIZE_WHITESPACE
-    2 clusters. Between 2 and 21 predict held-out rows about as well, and the tree has its largest
+    2 clusters. Between 2 and 20 predict held-out rows about as well, and the tree has its largest
     gap here (gain over one cluster 1.00 ± 0.02 per row).
     >>> model.predict([[4, 6], [48, 55]]).tolist()
     [1, 0]
