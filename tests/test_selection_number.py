@@ -82,6 +82,21 @@ def test_too_little_to_tell(X):
     assert "One cluster" in str(model.choice_)
 
 
+@pytest.mark.parametrize("family", ["multinomial", "von_mises_fisher"])
+def test_one_column_without_any_difference(family):
+    # All shares are 1, and all directions the same, up to rounding.
+    model = RBHC(family).fit(np.random.default_rng(4).uniform(1.0, 9.0, (30, 1)))
+    assert model.n_clusters_ == 1
+
+
+@pytest.mark.parametrize("family", ["ward", "auto"])
+def test_large_numbers_in_one_cluster(family):
+    X = np.random.default_rng(5).normal(size=(22, 3)) * 1e80
+    model = RBHC(family).fit(X)
+    assert model.n_clusters_ == 1
+    assert not model.predict(X).any()
+
+
 # From predictions to a number
 
 

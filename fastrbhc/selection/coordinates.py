@@ -27,6 +27,8 @@ from fastrbhc.families import Family
 
 # The most coordinates; of more, the principal axes.
 MOST_COORDINATES = 30
+# Values that differ by less than this share are the same.
+_ROUNDING = 1e-12
 # The gain of dividing a column into its distinct values, as a share of the entropy it costs: of
 # measurements, and of counts.
 _SHARE_OF_ENTROPY, _SHARE_OF_COUNTS = 0.8, 0.5
@@ -42,8 +44,9 @@ class Points(NamedTuple):
 def points_of_rows(family: Family, X: NDArray[np.float64], weights: NDArray[np.float64]) -> Points:
     """The rows in the coordinates of their family, or in their principal axes."""
     values = family.coordinates(X)
+    # Shares of a single column are all 1, up to rounding.
+    kept = np.flatnonzero(np.ptp(values, axis=0) > _ROUNDING * np.abs(values).max(axis=0))
     values = values - np.average(values, axis=0, weights=weights)
-    kept = np.flatnonzero(np.ptp(values, axis=0) > 0.0)
     values = values[:, kept]
     variances = np.average(values**2, axis=0, weights=weights)
     share = _SHARE_OF_COUNTS if known_spread(family) else _SHARE_OF_ENTROPY

@@ -15,6 +15,7 @@ from fastrbhc.selection.coordinates import Points
 
 _TOWARDS_DIAGONAL = 0.1
 _SMALLEST_VARIANCE = 1e-6  # of that of all points
+_ROUNDING = 1e-12  # beside the largest variance: axes without any variance are not exactly so
 
 
 def log_density(
@@ -31,7 +32,8 @@ def log_density(
     steps = values - means[labels]
     within = (steps.T * weights) @ steps / total
     diagonal = np.diag(np.diag(within))
-    smallest = _SMALLEST_VARIANCE * np.average(values**2, axis=0, weights=weights)
+    variances = np.average(values**2, axis=0, weights=weights)
+    smallest = _SMALLEST_VARIANCE * variances + _ROUNDING * variances.max(initial=0.0)
     shared = within + _TOWARDS_DIAGONAL * (diagonal - within) + np.diag(smallest)
     further = q + 2.0
     order = np.argsort(labels, kind="stable")

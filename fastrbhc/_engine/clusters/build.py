@@ -173,8 +173,11 @@ def _with_frame(geometry: Any, clusters: Clusters) -> Clusters:
     lowest, highest = np.fmin.reduce(clusters.means, axis=1), np.fmax.reduce(clusters.means, axis=1)
     mirror.centre[:] = 0.5 * lowest + 0.5 * highest
     farthest = np.maximum(highest - mirror.centre, mirror.centre - lowest).max()
-    # Means that differ by less all have the mirror image 0: bounds are loose, not infinite.
-    mirror.radius = farthest if farthest > _SMALLEST_RADIUS else 1.0
+    # Means that differ by less all have the mirror image 0: bounds are loose, not infinite. What is
+    # left of a single large mean is its further digits.
+    if farthest <= _SMALLEST_RADIUS:
+        farthest = max(1.0, np.abs(clusters.residuals).max(initial=0.0))
+    mirror.radius = farthest
     if mirror.values.shape[0]:
         return with_mirror(geometry, clusters)
     return clusters
