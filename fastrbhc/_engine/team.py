@@ -76,13 +76,13 @@ def parallel_for(team, job, total, pieces, scratch):
     team.total = total
     _store(words, _DONE, 0)
     _store(words, _TICKET, pieces << _COUNT_SHIFT)
-    piece = _add_one(words, _TICKET) & _MASK
+    piece = fetch_add(words, _TICKET, 1) & _MASK
     while piece < pieces:
         first, last = piece * total // pieces, (piece + 1) * total // pieces
         if not call_succeeds(job, first, last, scratch):
             team.failed = True
-        _add_one(words, _DONE)
-        piece = _add_one(words, _TICKET) & _MASK
+        fetch_add(words, _DONE, 1)
+        piece = fetch_add(words, _TICKET, 1) & _MASK
     looks = 0
     while _load(words, _DONE) < pieces:
         looks += 1
@@ -103,7 +103,7 @@ def worker_loop(team, scratch):
             return
         if (ticket & _MASK) < (ticket >> _COUNT_SHIFT):
             # It may be another ticket by now: the one that the addition returns is valid.
-            ticket = _add_one(words, _TICKET)
+            ticket = fetch_add(words, _TICKET, 1)
             piece, pieces = ticket & _MASK, ticket >> _COUNT_SHIFT
             if ticket >= 0 and piece < pieces:
                 total = team.total
@@ -111,7 +111,7 @@ def worker_loop(team, scratch):
                 first, last = piece * total // pieces, (piece + 1) * total // pieces
                 if not call_succeeds(job, first, last, scratch):
                     team.failed = True
-                _add_one(words, _DONE)
+                fetch_add(words, _DONE, 1)
             looks = 0
         else:
             looks += 1
@@ -138,9 +138,11 @@ def _store(words: Any, place: int, value: int) -> None:
     words[place] = value
 
 
-def _add_one(words: Any, place: int) -> Any:
-    words[place] += 1
-    return words[place] - 1
+def fetch_add(words: Any, place: int, amount: int) -> Any:
+    """Add to an entry, and return what it was before: one step, whatever other threads do."""
+    before = words[place]
+    words[place] += amount
+    return before
 
 
 def _yield_cpu() -> None:
@@ -186,13 +188,13 @@ def _atomic_store(context: Any, words: Any, place: Any, value: Any) -> Any:
     return types.void(words, types.intp, types.int64), code
 
 
-@instruction(_add_one)
-def _atomic_add(context: Any, words: Any, place: Any) -> Any:
+@instruction(fetch_add)
+def _atomic_add(context: Any, words: Any, place: Any, amount: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = _pointer(context, builder, signature, arguments)
-        return builder.atomic_rmw("add", pointer, ir.Constant(ir.IntType(64), 1), "acq_rel")
+        return builder.atomic_rmw("add", pointer, arguments[2], "acq_rel")
 
-    return types.int64(words, types.intp), code
+    return types.int64(words, types.intp, types.int64), code
 
 
 def _call_system(name: str, kinds: list[Any], values: list[Any]) -> Any:

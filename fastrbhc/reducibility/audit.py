@@ -35,6 +35,7 @@ from fastrbhc._engine.agglomeration.driver import (
 from fastrbhc._engine.agglomeration.merge_log import MergeLog, close_gaps, many_free
 from fastrbhc._engine.agglomeration.space import Space
 from fastrbhc._engine.clusters.record import LEAF_SIZE, Clusters, copy_slot, free
+from fastrbhc._engine.clusters.segments import most_entries
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.neighbors.contract import (
     UNKNOWN,
@@ -194,7 +195,7 @@ def _by_merge(sample: NDArray[np.int64] | None, n: int, m: int, capacity: int) -
 def _advance(replay, budget, scratch):
     """Run batches until the budget is spent."""
     log, batch, team, clusters = replay.log, replay.batch, replay.team, replay.clusters
-    n_columns = clusters.means.shape[0]
+    n_columns = clusters.width
     while budget > 0:
         if log.n_merges == log.heights.size:
             return FINISHED
@@ -224,13 +225,17 @@ def _choose(replay, budget):
     a batch may take seconds.
     """
     log, batch, slots, clusters = replay.log, replay.batch, replay.slots, replay.clusters
-    pairs_each = clusters.n_slots * clusters.means.shape[0]
+    pairs_each = clusters.n_slots * clusters.width
     most = min(batch.pairs.shape[0], 1 + min(_MOST_PAIRS, budget) // pairs_each)
     first, count = log.n_merges, 0
+    room = clusters.segments.columns.size - clusters.segments.end[0]
     while count < most and first + count < log.heights.size:
         a = slots[log.children[first + count, 0]]
         b = slots[log.children[first + count, 1]]
         if a < 0 or b < 0:
+            break
+        room -= most_entries(clusters.segments, a, b)
+        if room < 0:
             break
         batch.pairs[count, 0], batch.pairs[count, 1] = a, b
         batch.pair_of_slot[a] = batch.pair_of_slot[b] = count

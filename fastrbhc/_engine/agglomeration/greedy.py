@@ -50,6 +50,7 @@ from fastrbhc._engine.agglomeration.merge_log import (
 )
 from fastrbhc._engine.agglomeration.space import Space
 from fastrbhc._engine.clusters.record import LEAF_SIZE, Clusters, copy_slot, free
+from fastrbhc._engine.clusters.segments import most_entries
 from fastrbhc._engine.geometry.contract import leaf_values, merge
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.neighbors.contract import (
@@ -130,7 +131,7 @@ def greedy(
     seconds = threads.run(
         state.look_up,
         n,
-        1e-9 * n * clusters.means.shape[0],
+        1e-9 * n * clusters.width,
         lambda begun: report("neighbours", begun),
     )
     link_all(clusters, log.nodes, links, n)
@@ -228,7 +229,7 @@ def _advance(state, longest, budget, scratch):
         if queued > longest:
             batch.unsettled = True
             return WANTS_LOOK_UP
-        budget -= queued * clusters.n_slots * clusters.means.shape[0]
+        budget -= queued * clusters.n_slots * clusters.width
         batch.n_looked_up += queued
         parallel_for(team, state.look_up, queued, _n_pieces(queued, team), scratch)
         if not _settle(state, scratch):
@@ -254,10 +255,15 @@ def _choose(state):
     log, links, heap, batch = state.log, state.links, state.heap, state.batch
     threshold, ranks, nodes, queue = state.threshold, state.clusters.ranks, log.nodes, batch.queue
     pairs, most = 0, _batch_size(log, batch)
+    segments = state.clusters.segments
+    room = segments.columns.size - segments.end[0]
     while heap.size > 0 and pairs < min(most, batch.most_pairs):
         i = heap.slots[0]
         j = links.neighbors[i]
         if j < 0 or links.values[i] >= threshold or _is_stale(nodes, links, batch, i):
+            break
+        room -= most_entries(segments, i, j)
+        if room < 0:
             break
         remove(heap, links, ranks, i)
         remove(heap, links, ranks, j)

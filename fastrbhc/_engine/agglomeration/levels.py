@@ -146,7 +146,7 @@ def _merge_by_levels(
     state: Levels, index: Any, threads: Threads, report: Callable[[str, int], None]
 ) -> None:
     log, clusters, rounds = state.log, state.clusters, state.rounds
-    seconds_per_query = 1e-9 * log.n_alive * clusters.means.shape[0]
+    seconds_per_query = 1e-9 * log.n_alive * clusters.width
     seconds_per_merge = 1e-6
 
     def look_up_queue() -> None:

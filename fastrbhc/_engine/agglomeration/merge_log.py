@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.record import Clusters
+from fastrbhc._engine.clusters.segments import lacks_room
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.records import record
 from fastrbhc._engine.threads import Threads
@@ -66,9 +67,11 @@ def advance_count(log, count):
 def many_free(log, clusters, share):
     """Whether the share of occupied slots is so small that the clusters should be compacted.
 
-    Never with few slots, where visiting the free ones is cheaper than moving the others.
+    Never with few slots, where visiting the free ones is cheaper than moving the others, unless
+    there is no room for the next union.
     """
-    return clusters.n_slots > _FEW_SLOTS and log.n_alive < share * clusters.n_slots
+    few = clusters.n_slots > _FEW_SLOTS and log.n_alive < share * clusters.n_slots
+    return few or lacks_room(clusters.segments)
 
 
 def close_gaps(

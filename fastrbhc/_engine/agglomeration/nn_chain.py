@@ -113,7 +113,7 @@ def _advance(chain, budget, scratch):
             chain.size = 1
         size = chain.size
         i = slots[size - 1]
-        budget -= clusters.n_slots * clusters.means.shape[0]
+        budget -= clusters.n_slots * clusters.width
         value, j = nearest(index, geometry, clusters, i, -1, chain.threshold, scratch)
         if j < 0:
             chain.slots_of_ranks[clusters.ranks[i]] = -1

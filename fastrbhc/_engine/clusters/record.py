@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fastrbhc._engine.clusters.segments import Segments, compact, copy_segment, no_segments
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.math.double_double import two_sum, weighted_mean
 from fastrbhc._engine.neighbors.ordering import rank_of_union
@@ -51,7 +52,9 @@ class Clusters:
     cached: NDArray[np.float64]  # (n, r), values derived from the other statistics
     scan_features: NDArray[np.float64]  # (p, n), derived values for scans; p = 0 if not needed
     mirror: Mirror
+    segments: Segments  # instead of means, if rows are sparse: d is 0 then
     ranks: NDArray[np.int64]  # (n,), which of two equally near clusters comes first
+    width: int  # about how many numbers a comparison of two clusters reads
     n_slots: int  # slots in use: all later ones are free
 
 
@@ -80,7 +83,9 @@ def empty_clusters(
         cached=np.zeros((n, cached)),
         scan_features=np.zeros((scan_features, n)),
         mirror=mirror,
+        segments=no_segments(n),
         ranks=np.arange(n),
+        width=n_features,
         n_slots=n,
     )
 
@@ -91,7 +96,8 @@ def _by_slot(clusters: Clusters) -> list[NDArray[Any]]:
     columns = (clusters.means, clusters.residuals, clusters.scan_features, clusters.mirror.values)
     for values in columns:
         views += list(values) if values.flags.c_contiguous else [values.T]
-    return views + [values for values in (clusters.scatter, clusters.cached) if values.shape[1]]
+    rows = (clusters.scatter, clusters.cached, clusters.segments.places)
+    return views + [values for values in rows if values.shape[1]]
 
 
 def gather(clusters: Clusters, slots: NDArray[np.int64], threads: Threads) -> None:
@@ -107,6 +113,7 @@ def gather(clusters: Clusters, slots: NDArray[np.int64], threads: Threads) -> No
     clusters.weights[count:used] = np.nan
     clusters.means[:, count:used] = np.nan
     clusters.n_slots = count
+    compact(clusters.segments, count)
 
 
 def selected(clusters: Clusters, slots: NDArray[np.int64]) -> Clusters:
@@ -127,6 +134,7 @@ def selected(clusters: Clusters, slots: NDArray[np.int64]) -> Clusters:
             order=mirror.order.copy(),
             centre=mirror.centre.copy(),
         ),
+        segments=replaced(clusters.segments, places=clusters.segments.places[slots]),
         ranks=clusters.ranks[slots],
         n_slots=slots.size,
     )
@@ -154,6 +162,7 @@ def copy_slot(clusters, source, target):
         clusters.cached[target, k] = clusters.cached[source, k]
     for k in range(clusters.scan_features.shape[0]):
         clusters.scan_features[k, target] = clusters.scan_features[k, source]
+    copy_segment(clusters.segments, source, target)
 
 
 @kernel

@@ -1,0 +1,129 @@
+"""Clusters of sparse rows: for each one the columns that are not zero, with the sums of their rows.
+
+All clusters share one pool of entries. A cluster has a segment of it, in the order of the columns.
+A segment never changes: a union gets a new one, so that a copy of a slot is a copy of two numbers,
+and threads can merge pairs at the same time. The segments of parts are garbage once they are merged,
+and `compact` closes the gaps.
+
+A union has at most as many entries as its parts together. So the clusters alive never have more
+entries than the rows had, whatever the order of merging, and a pool of twice that size has room for
+as many new entries between two compactions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.records import record
+from fastrbhc._engine.team import fetch_add
+
+
+@record
+class Segments:
+    """The pool, and the segment of each slot; all empty if rows are dense."""
+
+    columns: NDArray[np.int32]  # (capacity,)
+    sums: NDArray[np.float64]  # (capacity,), weighted sums of the rows, not means
+    places: NDArray[np.int64]  # (n, 2), where the segment of each slot starts and ends
+    end: NDArray[np.int64]  # (1,), the first free entry of the pool
+    groups: NDArray[np.int16]  # (columns,), the group of each column in sketches
+    group_sizes: NDArray[np.float64]  # (groups,), how many columns each group has
+    longest: int  # no union has more entries
+
+
+def no_segments(n: int) -> Segments:
+    """For dense rows."""
+    return Segments(
+        columns=np.empty(0, np.int32),
+        sums=np.empty(0),
+        places=np.zeros((n, 0), np.int64),
+        end=np.zeros(1, np.int64),
+        groups=np.empty(0, np.int16),
+        group_sizes=np.empty(0),
+        longest=0,
+    )
+
+
+@kernel
+def copy_segment(segments, source, target):
+    """Let a slot have the segment of another."""
+    for k in range(segments.places.shape[1]):
+        segments.places[target, k] = segments.places[source, k]
+
+
+@kernel
+def n_entries(segments, slot):
+    """The number of entries of a slot; 0 if rows are dense."""
+    if segments.places.shape[1] == 0:
+        return np.int64(0)
+    return segments.places[slot, 1] - segments.places[slot, 0]
+
+
+@kernel
+def lacks_room(segments):
+    """Whether the union of two clusters may not find room, so that the pool should be compacted."""
+    return segments.columns.size - segments.end[0] < segments.longest
+
+
+@kernel
+def most_entries(segments, i, j):
+    """At least the number of entries of the union of two slots."""
+    return min(n_entries(segments, i) + n_entries(segments, j), segments.longest)
+
+
+@kernel
+def unite_segments(segments, i, j):
+    """Give slot i a new segment with the sums of slots i and j."""
+    columns, sums, places = segments.columns, segments.sums, segments.places
+    p, p_end, q, q_end = places[i, 0], places[i, 1], places[j, 0], places[j, 1]
+    start = fetch_add(segments.end, 0, most_entries(segments, i, j))
+    out = start
+    while p < p_end and q < q_end:
+        if columns[p] < columns[q]:
+            columns[out], sums[out] = columns[p], sums[p]
+            p += 1
+        elif columns[q] < columns[p]:
+            columns[out], sums[out] = columns[q], sums[q]
+            q += 1
+        else:
+            columns[out], sums[out] = columns[p], sums[p] + sums[q]
+            p += 1
+            q += 1
+        out += 1
+    while p < p_end:
+        columns[out], sums[out] = columns[p], sums[p]
+        p += 1
+        out += 1
+    while q < q_end:
+        columns[out], sums[out] = columns[q], sums[q]
+        q += 1
+        out += 1
+    places[i, 0], places[i, 1] = start, out
+
+
+def compact(segments: Segments, count: int) -> None:
+    """Close the gaps between the segments of the first slots; those of all others are lost."""
+    if segments.places.shape[1]:
+        starts = segments.places[:count, 0]
+        segments.end[0] = _move_down(segments, np.argsort(starts, kind="stable"))
+
+
+@kernel
+def _move_down(segments, order):
+    """Move segments to the front of the pool, in the order of their places; the end of them."""
+    columns, sums, places = segments.columns, segments.sums, segments.places
+    out = 0
+    for place in range(order.size):
+        slot = order[place]
+        start, stop = places[slot, 0], places[slot, 1]
+        places[slot, 0] = out
+        if start == out:
+            out = stop
+        else:
+            for p in range(start, stop):
+                columns[out], sums[out] = columns[p], sums[p]
+                out += 1
+        places[slot, 1] = out
+    return out

@@ -1,0 +1,152 @@
+"""Sparse rows as weighted points: the step from X to statistics, without a dense copy.
+
+As in `observations`, rows are ordered by a hash of their means, and equal rows are adjacent in this
+order. Rows are never copied: points refer to the rows of X that they stand for.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.math.double_double import divide
+from fastrbhc._engine.math.fast_log import bits_of
+
+_SEEDS = 0x9E3779B97F4A7C15, 0xD1B54A32D192ED03
+
+
+class SparseObservations(NamedTuple):
+    """Some of the rows of a compressed sparse matrix, with weights.
+
+    The mean statistic of a row is its values divided by its size. ``sizes`` is None if all are 1,
+    ``weights`` if they are the sizes.
+    """
+
+    columns: NDArray[np.int32]  # (entries,), ascending in each row
+    values: NDArray[np.float64]  # (entries,), none of them zero
+    starts: NDArray[np.int64]  # (rows + 1,), where the entries of each row begin
+    n_columns: int
+    which: NDArray[np.int64]  # (n,), the rows
+    sizes: NDArray[np.float64] | None = None  # (rows,)
+    weights: NDArray[np.float64] | None = None  # (n,)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of rows and of columns."""
+        return self.which.size, self.n_columns
+
+    @property
+    def n_entries(self) -> int:
+        """The number of entries of all rows together."""
+        return int((self.starts[self.which + 1] - self.starts[self.which]).sum())
+
+    def all_weights(self) -> NDArray[np.float64]:
+        """The weight of each row."""
+        if self.weights is not None:
+            return self.weights
+        return np.ones(self.which.size) if self.sizes is None else self.sizes[self.which]
+
+    def weighted(self, sample_weight: NDArray[np.float64] | None) -> SparseObservations:
+        """The same rows with their weights multiplied by the sample weights."""
+        if sample_weight is None:
+            return self
+        return self._replace(weights=self.all_weights() * sample_weight)
+
+    def take(self, which: NDArray[np.intp]) -> SparseObservations:
+        """Some of the rows."""
+        weights = None if self.weights is None else self.weights[which]
+        return self._replace(which=self.which[which], weights=weights)
+
+    def without_weights(self) -> SparseObservations:
+        """The same rows with the weights that they have by themselves."""
+        return self._replace(weights=None)
+
+    def order_by_value(self) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """An order in which equal rows are adjacent, and whether each equals the one before."""
+        # Equal rows are ordered by weight, so that the sum does not depend on the order of the rows.
+        weights = self.all_weights()
+        hashes = [self._hashes(_SEEDS[0])]
+        order = np.lexsort((weights, *hashes))
+        same = self._same(hashes[0], order)
+        if not self._equal(order, same):
+            # Two different rows have the same hash: about once in 2⁶⁴/n² data sets.
+            hashes.append(self._hashes(_SEEDS[1]))
+            order = np.lexsort((weights, *hashes))
+            same = self._same(hashes[0], order) & self._same(hashes[1], order)
+        return order, same
+
+    def _hashes(self, seed: int) -> NDArray[np.uint64]:
+        hashes = np.full(self.which.size, seed, np.uint64)
+        with np.errstate(over="ignore"):  # plain Python would warn
+            _hash_rows(self.columns, self.values, self.starts, self.which, self._sizes(), hashes)
+        return hashes
+
+    def _sizes(self) -> NDArray[np.float64]:
+        return np.ones(1) if self.sizes is None else self.sizes
+
+    @staticmethod
+    def _same(hashes: NDArray[np.uint64], order: NDArray[np.intp]) -> NDArray[np.bool_]:
+        same = np.zeros(order.size, bool)
+        same[1:] = hashes[order[1:]] == hashes[order[:-1]]
+        return same
+
+    def _equal(self, order: NDArray[np.intp], same: NDArray[np.bool_]) -> bool:
+        later = np.flatnonzero(same)
+        rows, others = self.which[order[later]], self.which[order[later - 1]]
+        return bool(
+            _all_equal(self.columns, self.values, self.starts, self._sizes(), rows, others)
+        )
+
+
+@kernel
+def _hash_rows(columns, values, starts, which, sizes, hashes):
+    """Multiply and shift, as in `observations`, over columns and means in double-double."""
+    for row in range(which.size):
+        hashed, x = hashes[row], which[row]
+        size = sizes[min(x, sizes.size - 1)]
+        for p in range(starts[x], starts[x + 1]):
+            high, low = divide(values[p], 0.0, size)
+            for word in (np.uint64(columns[p]), bits_of(high), bits_of(low + 0.0)):
+                hashed ^= word
+                hashed *= np.uint64(0xBF58476D1CE4E5B9)
+                hashed ^= hashed >> np.uint64(29)
+                hashed *= np.uint64(0x94D049BB133111EB)
+                hashed ^= hashed >> np.uint64(32)
+        hashes[row] = hashed
+
+
+@kernel
+def _all_equal(columns, values, starts, sizes, rows, others):
+    """Whether each row has the mean of the other one."""
+    for r in range(rows.size):
+        x, y = rows[r], others[r]
+        count = starts[x + 1] - starts[x]
+        if count != starts[y + 1] - starts[y]:
+            return False
+        size0, size1 = sizes[min(x, sizes.size - 1)], sizes[min(y, sizes.size - 1)]
+        for p in range(count):
+            if columns[starts[x] + p] != columns[starts[y] + p]:
+                return False
+            if divide(values[starts[x] + p], 0.0, size0) != divide(
+                values[starts[y] + p], 0.0, size1
+            ):
+                return False
+    return True
+
+
+@kernel
+def put_rows(columns, values, starts, sizes, which, weights, segments, first):
+    """Append rows to the pool, times their weight over their size; segments from slot ``first``."""
+    end = segments.end[0]
+    for row in range(which.size):
+        x = which[row]
+        factor = weights[row] / sizes[min(x, sizes.size - 1)]
+        segments.places[first + row, 0] = end
+        for p in range(starts[x], starts[x + 1]):
+            segments.columns[end], segments.sums[end] = columns[p], values[p] * factor
+            end += 1
+        segments.places[first + row, 1] = end
+    segments.end[0] = end
