@@ -28,8 +28,7 @@ class Segments:
     sums: NDArray[np.float64]  # (capacity,), weighted sums of the rows, not means
     places: NDArray[np.int64]  # (n, 2), where the segment of each slot starts and ends
     end: NDArray[np.int64]  # (1,), the first free entry of the pool
-    groups: NDArray[np.int16]  # (columns,), the group of each column in sketches
-    group_sizes: NDArray[np.float64]  # (groups,), how many columns each group has
+    n_columns: int
     longest: int  # no union has more entries
 
 
@@ -40,8 +39,7 @@ def no_segments(n: int) -> Segments:
         sums=np.empty(0),
         places=np.zeros((n, 0), np.int64),
         end=np.zeros(1, np.int64),
-        groups=np.empty(0, np.int16),
-        group_sizes=np.empty(0),
+        n_columns=0,
         longest=0,
     )
 

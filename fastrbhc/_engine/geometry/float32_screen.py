@@ -22,7 +22,6 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from fastrbhc._engine.clusters.scratch import BLOCK
 from fastrbhc._engine.jit import fused_kernel, instruction, kernel
 from fastrbhc._engine.simd import check_range
 
@@ -143,21 +142,6 @@ def screen(block, n_slots, queries, n_queries, bits):
     for strip in range((n_slots + STRIP - 1) // STRIP):
         for four in range((n_queries + QUERIES - 1) // QUERIES):
             bits[four, strip] = near(block, strip * STRIP, queries, four * QUERIES)
-
-
-@kernel
-def unpack(bits, query, size, pairs):
-    """Write the pairs of one query to a list; returns their number."""
-    four, shift = query // QUERIES, query % QUERIES * STRIP
-    count = 0
-    for strip in range((size + STRIP - 1) // STRIP):
-        near = (bits[four, strip] >> shift) & ((1 << STRIP) - 1)
-        if near:
-            for s in range(STRIP):
-                if (near >> s) & 1:
-                    pairs[count] = query * BLOCK + strip * STRIP + s
-                    count += 1
-    return count
 
 
 def near(block: Any, first: int, queries: Any, query: int) -> int:

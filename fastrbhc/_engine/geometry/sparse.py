@@ -1,8 +1,7 @@
 """The geometry of separable families for clusters of sparse rows.
 
 A column in which both clusters are zero has the same value on both sides and adds nothing to d, so d
-takes only the columns that one of them has. Bounds come in two steps, `sketches` and then
-`sparse_entropy`, for families that are at least as curved as y log y; the sum of divergences decides.
+takes only the columns that one of them has.
 """
 
 from __future__ import annotations
@@ -12,35 +11,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrbhc._engine.clusters.record import LEAF_SIZE, merge_weights
-from fastrbhc._engine.clusters.scratch import BLOCK, GROUP
 from fastrbhc._engine.clusters.segments import unite_segments
 from fastrbhc._engine.geometry.contract import ROUNDING, ScratchShapes, Storage, values_of_near
-from fastrbhc._engine.geometry.float32_screen import (
-    bits_shape,
-    pack_queries,
-    packed_block_shape,
-    query_block_shape,
-    unpack,
-)
 from fastrbhc._engine.geometry.separable_columns import divergence, second_derivative
-from fastrbhc._engine.geometry.sketches import (
-    put_sketch,
-    screen_sketches,
-    sketch_bounds,
-    towards_sketch_bounds,
-)
 from fastrbhc._engine.geometry.sparse_entropy import (
-    N_CACHED,
-    N_KNOTS,
-    entropy_bound,
-    forget_knots,
-    gather_up,
-    pair_bound_by_walk,
+    N_FEATURES,
+    bound_by_walk,
     put_costs,
-    spread,
 )
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.math.double_double import two_product
+
+# Slots whose overlaps with a query are accumulated together, so that they stay in the L1 cache.
+SLOTS_AT_A_TIME = 2048
 
 
 class SparseSeparable(NamedTuple):
@@ -49,20 +32,15 @@ class SparseSeparable(NamedTuple):
     family: Any
     scale: float
     offset: float
-    entropy_share: float  # a c for which φ − c·y log y is convex; 0 if there is none
+    entropy_share: float  # a c for which φ − c·y log y is convex; 0 if none is known
     n_columns: int
-    n_groups: int
 
     def storage(self, n_features: int) -> Storage:
-        return Storage(cached=N_CACHED)
+        return Storage(scan_features=N_FEATURES)
 
     def scratch_shapes(self, n_features: int) -> ScratchShapes:
         return ScratchShapes(
-            matrix=(GROUP, 2 * N_KNOTS),
-            lanes=(1, self.n_columns),
-            bits=bits_shape(GROUP, BLOCK),
-            packed_block=packed_block_shape(self.n_groups, BLOCK),
-            query_block=query_block_shape(self.n_groups, GROUP),
+            matrix=(2, SLOTS_AT_A_TIME), lanes=(1, self.n_columns), bits=(1, self.n_columns)
         )
 
     def dissimilarity(geometry, clusters, i, j, cutoff, scratch):
@@ -120,85 +98,28 @@ class SparseSeparable(NamedTuple):
 
     def refresh(geometry, clusters, i, scratch):
         put_costs(clusters, i, geometry.scale, geometry.offset)
-        put_sketch(clusters, i, geometry.scale, geometry.offset, scratch)
 
     def merge(geometry, clusters, i, j, scratch):
         unite_segments(clusters.segments, i, j)
         merge_weights(clusters, i, j)
         put_costs(clusters, i, geometry.scale, geometry.offset)
-        put_sketch(clusters, i, geometry.scale, geometry.offset, scratch)
-
-    def lower_bounds(geometry, clusters, i, start, stop, scratch):
-        sketch_bounds(clusters, i, start, stop, geometry.entropy_share, scratch)
-
-    def candidate_slots(geometry, clusters, i, start, stop, cutoff, scratch):
-        sketch_bounds(clusters, i, start, stop, geometry.entropy_share, scratch)
-        count = 0
-        for s in range(stop - start):
-            if scratch.bounds[s] <= cutoff and start + s != i:
-                scratch.slots[count] = start + s
-                count += 1
-        if geometry.entropy_share == 0.0:
-            for c in range(count):
-                scratch.bounds[c] = 0.0
-            return count
-        forget_knots(scratch, 1)
-        spread(clusters, i, geometry.scale, scratch)
-        kept = 0
-        for c in range(count):
-            j = scratch.slots[c]
-            bound = _refined(geometry, clusters, 0, i, j, scratch)
-            if bound <= cutoff:
-                scratch.slots[kept], scratch.bounds[kept] = j, bound
-                kept += 1
-        gather_up(clusters, i, scratch)
-        return kept
-
-    def prepare_queries(geometry, clusters, queue, first, last, scratch):
-        if geometry.n_groups > 0:
-            mirrored = clusters.mirror.values
-            pack_queries(mirrored, clusters.weights, queue, first, last, scratch.query_block)
-        forget_knots(scratch, last - first)
-
-    def candidate_pairs(geometry, clusters, queue, first, last, start, stop, cutoffs, scratch):
-        share, size, pairs = geometry.entropy_share, stop - start, scratch.pairs
-        if geometry.n_groups > 0:
-            screen_sketches(
-                clusters, queue, first, last, start, stop, cutoffs, share, scratch
-            )
-        count = 0
-        for q in range(last - first):
-            i = np.int64(queue[first + q])
-            if geometry.n_groups > 0:
-                more = unpack(scratch.bits, q, size, pairs[count:])
-            else:
-                more = _all_alive(clusters.weights, q, start, stop, pairs[count:])
-            if more > 0:
-                count += _nearer_first(
-                    geometry, clusters, q, i, start, cutoffs[i], count, more, scratch
-                )
-        return count
 
     def leaf_values(geometry, clusters, i, start, cutoff, scratch):
-        sketch_bounds(clusters, i, start, start + LEAF_SIZE, geometry.entropy_share, scratch)
         near = 0
         for s in range(LEAF_SIZE):
-            if scratch.bounds[s] <= cutoff and start + s != i:
-                if geometry.entropy_share > 0.0:
-                    bound = pair_bound_by_walk(
-                        clusters, i, start + s, geometry.scale, geometry.offset
-                    )
-                    if bound * (geometry.entropy_share * ROUNDING) > cutoff:
-                        continue
+            free = np.isnan(clusters.weights[start + s])
+            if not free and bound(geometry, clusters, i, start + s) <= cutoff:
                 near |= 1 << s
         return values_of_near(geometry, clusters, i, start, cutoff, near, scratch)
 
-    def violation_bounds(geometry, clusters, a, b, start, stop, cutoff, scratch):
-        bounds, others, share = scratch.bounds, scratch.other_bounds, geometry.entropy_share
-        towards_sketch_bounds(clusters, a, b, start, stop, share, scratch, bounds)
-        towards_sketch_bounds(clusters, b, a, start, stop, share, scratch, others)
-        for s in range(stop - start):
-            bounds[s] = bounds[s] if bounds[s] > others[s] else others[s]
+
+@kernel
+def bound(geometry, clusters, i, j):
+    """A close lower bound of d of two slots, at a tenth of the cost; 0 if none is known."""
+    if geometry.entropy_share == 0.0:
+        return 0.0
+    value = bound_by_walk(clusters, i, j, geometry.scale, geometry.offset)
+    return value * (geometry.entropy_share * ROUNDING)
 
 
 @kernel
@@ -207,52 +128,3 @@ def _cross(sum0, sum1, weight0, weight1):
     product0, error0 = two_product(sum0, weight1)
     product1, error1 = two_product(sum1, weight0)
     return (product1 - product0) + (error1 - error0)
-
-
-@kernel
-def _refined(geometry, clusters, q, i, j, scratch):
-    """The second bound of a pair, whose first slot is query q and spread out."""
-    bound = entropy_bound(clusters, q, i, j, geometry.scale, geometry.offset, scratch)
-    return bound * (geometry.entropy_share * ROUNDING)
-
-
-@kernel
-def _nearer_first(geometry, clusters, q, i, start, cutoff, first, count, scratch):
-    """Refine the bounds of the pairs of query q, and keep those up to the cutoff; how many.
-
-    The one with the smallest bound comes first: its d mostly rejects the others.
-    """
-    pairs, bounds = scratch.pairs, scratch.pair_bounds
-    if geometry.entropy_share == 0.0:
-        for c in range(first, first + count):
-            bounds[c] = 0.0
-        return count
-    spread(clusters, i, geometry.scale, scratch)
-    kept, least = first, first
-    for c in range(first, first + count):
-        j = start + pairs[c] % BLOCK
-        if j == i:
-            continue
-        bound = _refined(geometry, clusters, q, i, j, scratch)
-        if bound <= cutoff:
-            pairs[kept] = pairs[c]
-            bounds[kept] = bound * (1.0 - 1e-6) if bound > 0.0 else 0.0
-            if bounds[kept] < bounds[least]:
-                least = kept
-            kept += 1
-    gather_up(clusters, i, scratch)
-    if kept > first:
-        pairs[first], pairs[least] = pairs[least], pairs[first]
-        bounds[first], bounds[least] = bounds[least], bounds[first]
-    return kept - first
-
-
-@kernel
-def _all_alive(weights, q, start, stop, pairs):
-    """The pairs of query q with all occupied slots; how many."""
-    count = 0
-    for s in range(stop - start):
-        if not np.isnan(weights[start + s]):
-            pairs[count] = q * BLOCK + s
-            count += 1
-    return count

@@ -1,67 +1,64 @@
-"""A close lower bound of d for sparse counts: one logarithm for each entry of one cluster.
+"""Close lower bounds of d for sparse counts, whose cost is that of the columns two clusters share.
 
-With s the sums of a cluster times the scale of the smoothing, o its offset, and ψ(y) = y log y as in
-`sketches`, let
+Let ψ(y) = y log y. For φ = ψ up to linear terms d is d_ψ, and if φ − c·ψ is convex it is at least
+c·d_ψ. With s the sums of a cluster times the scale of the smoothing, o its offset, s̄ = Σ s, and
 
     T(s, n) = (s + n·o)·log(s + n·o),        G(n) = Σ (T(s, n) − T(0, n)),
 
-the sum over the entries of the cluster. Written out, n·Σ ψ(s/n + o) over all columns is
-G(n) − s̄·log n plus a multiple of n, where s̄ = Σ s, so that
+summed over the entries of a cluster, n·Σ ψ(s/n + o) over all columns is G(n) − s̄·log n plus a multiple
+of n. So columns in which both are zero are not needed, and with n = n_a + n_b
 
     d_ψ(a, b) = g_a + g_b − (G_ab(n) − (s̄_a + s̄_b)·log n),        g = G(n) − s̄·log n,
+    G_ab(n) = G_a(n) + G_b(n) + Σ Δ,
+    Δ = T(s_a + s_b, n) − T(s_a, n) − T(s_b, n) + T(0, n),
 
-with n = n_a + n_b in the last term. Columns in which both are zero are not needed. Over the entries
-of b,
-
-    G_ab(n) = G_a(n) + Σ (T(s_a + s_b, n) − T(s_a, n)).
-
-If a is spread out over a dense scratch row, this takes the entries of b alone. G_a(n) is a function of
-one variable, increasing and concave in n, because the second derivative of T(s, n) − T(0, n) is
-o²/(s + n·o) − o/n < 0. It is tabulated as needed at n = 2^(k/4), with its slope, and the lower of two
-tangents bounds it from above. If b has many more entries than a, the entries of a are looked up in b,
-and the tangent at n_b bounds G_b(n).
+where the last sum is over the columns that both have. All but that sum depends on a few numbers of
+each cluster. G(n) is concave in n, because the second derivative of T(s, n) − T(0, n) is
+o²/(s + n·o) − o/n < 0, and the lowest of a few tangents bounds it from above.
 
 d_ψ is a difference of larger terms, and `quick_log` is off by up to 10⁻⁹; a margin covers both. d
-itself is evaluated, as a sum of divergences, only where this bound does not rule out a pair.
+itself is a sum of divergences, evaluated only where these bounds do not rule out a pair.
 """
 
 from __future__ import annotations
 
 import math
 
-from fastrbhc._engine.clusters.scratch import BLOCK
-from fastrbhc._engine.clusters.segments import n_entries
 from fastrbhc._engine.jit import kernel, loose_kernel
 from fastrbhc._engine.math.fast_log import LOG_OFF, quick_log
 
-# Knots per doubling of n, and how many are kept for a query: a factor of 2³².
-_PER_DOUBLING = 4
-N_KNOTS = 128
+# Instead of 0 in u·log u.
+TINY = 1e-300
 
-# Entries of the scratch row are this where a query has none, instead of 0·log 0.
-_TINY = 1e-300
+# The tangents of G are at these multiples of a cluster's own weight. Two clusters of equal weight
+# have a union at 2.
+_KNOTS = (2.0, 6.0, 30.0, 300.0)
+N_KNOTS = len(_KNOTS)
 
-# The cached values of a slot.
-COST, TOTAL, SLOPE, N_CACHED = 0, 1, 2, 3
-
-# If the other cluster has this many times more entries, those of the query are looked up in it.
-_MANY_TIMES = 8
+# Rows of ``scan_features``: g, s̄, the number of entries; then values at 0 and slopes of tangents.
+COST, TOTAL, ENTRIES, TANGENTS = 0, 1, 2, 3
+N_FEATURES = TANGENTS + 2 * N_KNOTS
 
 
 @kernel
 def put_costs(clusters, i, scale, offset):
-    """Fill in the cached values of slot i: g, s̄ and the slope of G at its own weight."""
-    weight = clusters.weights[i]
-    cost, slope, total = _cost_and_slope(clusters.segments, i, scale, weight * offset)
-    clusters.cached[i, COST] = cost - total * math.log(weight)
-    clusters.cached[i, TOTAL] = total
-    clusters.cached[i, SLOPE] = slope * offset
+    """Fill in the scan features of slot i."""
+    features, segments, weight = clusters.scan_features, clusters.segments, clusters.weights[i]
+    cost, slope, total = _cost_and_slope(segments, i, scale, weight * offset)
+    features[COST, i] = cost - total * math.log(weight)
+    features[TOTAL, i] = total
+    features[ENTRIES, i] = segments.places[i, 1] - segments.places[i, 0]
+    for k in range(N_KNOTS):
+        knot = weight * _KNOTS[k]
+        cost, slope, total = _cost_and_slope(segments, i, scale, knot * offset)
+        features[TANGENTS + 2 * k, i] = cost - slope * (knot * offset)
+        features[TANGENTS + 2 * k + 1, i] = slope * offset
 
 
 @loose_kernel
 def _cost_and_slope(segments, i, scale, shift):
-    """Σ T(s, n) − T(0, n), Σ log(1 + s/(n·o)) and Σ s, where n·o is the shift."""
-    shift = max(shift, _TINY)
+    """G(n), Σ log(1 + s/(n·o)) and s̄, where n·o is the shift."""
+    shift = max(shift, TINY)
     log_shift = quick_log(shift)
     total, cost, slope = 0.0, 0.0, 0.0
     for p in range(segments.places[i, 0], segments.places[i, 1]):
@@ -73,102 +70,75 @@ def _cost_and_slope(segments, i, scale, shift):
     return cost, slope, total
 
 
-@kernel
-def spread(clusters, i, scale, scratch):
-    """Spread slot i out over the scratch row."""
-    segments, row = clusters.segments, scratch.lanes[0]
-    for p in range(segments.places[i, 0], segments.places[i, 1]):
-        row[segments.columns[p]] = scale * segments.sums[p]
-
-
-@kernel
-def gather_up(clusters, i, scratch):
-    """Set the scratch row to zero again."""
-    segments, row = clusters.segments, scratch.lanes[0]
-    for p in range(segments.places[i, 0], segments.places[i, 1]):
-        row[segments.columns[p]] = 0.0
-
-
-@kernel
-def forget_knots(scratch, count):
-    """Empty the tables of the first queries."""
-    for q in range(count):
-        for k in range(2 * N_KNOTS):
-            scratch.matrix[q, k] = math.nan
-
-
-@kernel
-def entropy_bound(clusters, q, i, j, scale, offset, scratch):
-    """A lower bound of d_ψ of slots i and j, where slot i is query q and has been spread out."""
-    segments, cached, weights = clusters.segments, clusters.cached, clusters.weights
-    n = weights[i] + weights[j]
-    shift = max(n * offset, _TINY)
-    total = cached[i, TOTAL] + cached[j, TOTAL]
-    own, others = n_entries(segments, i), n_entries(segments, j)
-    if others > _MANY_TIMES * own:
-        # The tangent at n_j.
-        joint = cached[j, COST] + cached[j, TOTAL] * math.log(weights[j])
-        joint += weights[i] * cached[j, SLOPE] + _joint_by_search(segments, i, j, scale, shift)
-    else:
-        joint = _tabulated_cost(clusters, q, i, n, scale, offset, scratch)
-        joint += _joint(segments, j, scale, shift, scratch.lanes[0], scratch.other_bounds)
-    value = cached[i, COST] + cached[j, COST] - joint + total * math.log(n)
-    size = total + (own + others) * shift
-    terms = abs(cached[i, COST]) + abs(cached[j, COST]) + abs(joint)
-    return value - 4.0 * LOG_OFF * size - 1e-12 * terms
-
-
-@kernel
-def pair_bound_by_walk(clusters, i, j, scale, offset):
-    """The same for a pair without a scratch row."""
-    cached, weights = clusters.cached, clusters.weights
-    n = weights[i] + weights[j]
-    shift = max(n * offset, _TINY)
-    total = cached[i, TOTAL] + cached[j, TOTAL]
-    joint, count = _walk(clusters.segments, i, j, scale, shift)
-    value = cached[i, COST] + cached[j, COST] - joint + total * math.log(n)
-    terms = abs(cached[i, COST]) + abs(cached[j, COST]) + abs(joint)
-    return value - 4.0 * LOG_OFF * (total + count * shift) - 1e-12 * terms
+@loose_kernel
+def bounds_from_overlaps(clusters, i, start, stop, offset, overlaps):
+    """Replace Σ Δ of slot i and the slots of a run by lower bounds of d_ψ; NaN if free."""
+    features, weight = clusters.scan_features, clusters.weights[i]
+    weights, costs = clusters.weights[start:stop], features[COST, start:stop]
+    totals, entries = features[TOTAL, start:stop], features[ENTRIES, start:stop]
+    cost, total, own = features[COST, i], features[TOTAL, i], features[ENTRIES, i]
+    at0, slope0 = features[TANGENTS, start:stop], features[TANGENTS + 1, start:stop]
+    at1, slope1 = features[TANGENTS + 2, start:stop], features[TANGENTS + 3, start:stop]
+    at2, slope2 = features[TANGENTS + 4, start:stop], features[TANGENTS + 5, start:stop]
+    at3, slope3 = features[TANGENTS + 6, start:stop], features[TANGENTS + 7, start:stop]
+    own0, rise0 = features[TANGENTS, i], features[TANGENTS + 1, i]
+    own1, rise1 = features[TANGENTS + 2, i], features[TANGENTS + 3, i]
+    own2, rise2 = features[TANGENTS + 4, i], features[TANGENTS + 5, i]
+    own3, rise3 = features[TANGENTS + 6, i], features[TANGENTS + 7, i]
+    for s in range(stop - start):
+        n = weight + weights[s]
+        mine0, mine1 = own0 + n * rise0, own1 + n * rise1
+        mine2, mine3 = own2 + n * rise2, own3 + n * rise3
+        mine0 = mine0 if mine0 < mine1 else mine1
+        mine2 = mine2 if mine2 < mine3 else mine3
+        other0, other1 = at0[s] + n * slope0[s], at1[s] + n * slope1[s]
+        other2, other3 = at2[s] + n * slope2[s], at3[s] + n * slope3[s]
+        other0 = other0 if other0 < other1 else other1
+        other2 = other2 if other2 < other3 else other3
+        joint = (mine0 if mine0 < mine2 else mine2) + (other0 if other0 < other2 else other2)
+        joint += overlaps[s]
+        both = total + totals[s]
+        value = cost + costs[s] - joint + both * quick_log(n)
+        size = both + (own + entries[s]) * n * offset
+        terms = abs(cost) + abs(costs[s]) + abs(joint)
+        overlaps[s] = value - 16.0 * LOG_OFF * size - 1e-12 * terms
 
 
 @loose_kernel
-def _joint(segments, j, scale, shift, row, values):
-    """Σ T(s_i + s_j, n) − T(s_i, n) over the entries of slot j, with s_i in the scratch row."""
-    start, stop = segments.places[j, 0], segments.places[j, 1]
-    result = 0.0
-    for first in range(start, stop, BLOCK):
-        size = min(BLOCK, stop - first)
-        # Apart from the arithmetic, which is vectorised.
-        columns, sums = segments.columns[first : first + size], segments.sums[first : first + size]
-        for e in range(size):
-            values[e] = row[columns[e]]
-        for e in range(size):
-            before = values[e] + shift
-            after = before + scale * sums[e]
-            result += after * quick_log(after) - before * quick_log(before)
-    return result
+def add_overlaps(
+    weights, slots, values, first, last, own, weight, scale, offset, start, out, buffer
+):
+    """Add Δ of one column to the slots that have it, entries first…last−1 of its postings.
+
+    ``own`` and ``weight`` are the sum and n of the query. Δ grows with either s, so that values rounded
+    up give bounds.
+    """
+    own *= scale
+    for p in range(first, last):
+        buffer[p - first] = weights[slots[p]]
+    for p in range(first, last):
+        other = scale * values[p]
+        u = (weight + buffer[p - first]) * offset
+        u = u if u > TINY else TINY
+        both, mine, theirs = own + other + u, own + u, other + u
+        buffer[p - first] = (both * quick_log(both) + u * quick_log(u)) - (
+            mine * quick_log(mine) + theirs * quick_log(theirs)
+        )
+    for p in range(first, last):
+        out[slots[p] - start] += buffer[p - first]
 
 
 @kernel
-def _joint_by_search(segments, i, j, scale, shift):
-    """Σ T(s_i + s_j, n) − T(s_j, n) over the entries of slot i, looked up in those of slot j."""
-    columns, sums = segments.columns, segments.sums
-    low, stop = segments.places[j, 0], segments.places[j, 1]
-    result = 0.0
-    for p in range(segments.places[i, 0], segments.places[i, 1]):
-        column, high = columns[p], stop
-        while low < high:
-            middle = (low + high) >> 1
-            if columns[middle] < column:
-                low = middle + 1
-            else:
-                high = middle
-        before = shift
-        if low < stop and columns[low] == column:
-            before += scale * sums[low]
-        after = before + scale * sums[p]
-        result += after * quick_log(after) - before * quick_log(before)
-    return result
+def bound_by_walk(clusters, i, j, scale, offset):
+    """A lower bound of d_ψ of one pair, without tangents."""
+    features, weights = clusters.scan_features, clusters.weights
+    n = weights[i] + weights[j]
+    shift = max(n * offset, TINY)
+    total = features[TOTAL, i] + features[TOTAL, j]
+    joint, count = _walk(clusters.segments, i, j, scale, shift)
+    value = features[COST, i] + features[COST, j] - joint + total * math.log(n)
+    terms = abs(features[COST, i]) + abs(features[COST, j]) + abs(joint)
+    return value - 16.0 * LOG_OFF * (total + count * shift) - 1e-12 * terms
 
 
 @kernel
@@ -193,22 +163,33 @@ def _walk(segments, i, j, scale, shift):
 
 
 @kernel
-def _tabulated_cost(clusters, q, i, n, scale, offset, scratch):
-    """An upper bound of G_i(n), from the tangents at the knots on either side of n."""
-    place = math.floor(_PER_DOUBLING * math.log2(n))
-    first = math.floor(_PER_DOUBLING * math.log2(clusters.weights[i]))
-    if place - first > N_KNOTS - 2:
-        return math.inf
-    lower = _tangent(clusters, q, i, place, first, n, scale, offset, scratch)
-    return min(lower, _tangent(clusters, q, i, place + 1, first, n, scale, offset, scratch))
+def spread(clusters, i, scale, scratch):
+    """Spread slot i out over the scratch row."""
+    segments, row = clusters.segments, scratch.lanes[0]
+    for p in range(segments.places[i, 0], segments.places[i, 1]):
+        row[segments.columns[p]] = scale * segments.sums[p]
 
 
 @kernel
-def _tangent(clusters, q, i, place, first, n, scale, offset, scratch):
-    """The tangent of G_i at a knot, evaluated at n."""
-    table, entry = scratch.matrix[q], 2 * (place - first)
-    knot = 2.0 ** (place / _PER_DOUBLING)
-    if math.isnan(table[entry]):
-        cost, slope, total = _cost_and_slope(clusters.segments, i, scale, knot * offset)
-        table[entry], table[entry + 1] = cost, slope * offset
-    return table[entry] + (n - knot) * table[entry + 1]
+def gather_up(clusters, i, scratch):
+    """Set the scratch row to zero again."""
+    segments, row = clusters.segments, scratch.lanes[0]
+    for p in range(segments.places[i, 0], segments.places[i, 1]):
+        row[segments.columns[p]] = 0.0
+
+
+@loose_kernel
+def overlap_with_spread(clusters, i, j, scale, offset, scratch):
+    """Σ Δ of slot i, which is spread out, and slot j."""
+    segments, row, weights = clusters.segments, scratch.lanes[0], clusters.weights
+    u = max((weights[i] + weights[j]) * offset, TINY)
+    nothing, result = u * quick_log(u), 0.0
+    for p in range(segments.places[j, 0], segments.places[j, 1]):
+        own = row[segments.columns[p]]
+        if own > 0.0:
+            other = scale * segments.sums[p]
+            both, mine, theirs = own + other + u, own + u, other + u
+            result += (both * quick_log(both) + nothing) - (
+                mine * quick_log(mine) + theirs * quick_log(theirs)
+            )
+    return result

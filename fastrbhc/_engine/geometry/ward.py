@@ -22,6 +22,8 @@ from fastrbhc._engine.geometry.float32_means import (
     with_centred_mirror,
 )
 from fastrbhc._engine.geometry.float32_screen import (
+    QUERIES,
+    STRIP,
     bits_shape,
     pack_block,
     pack_queries,
@@ -29,7 +31,6 @@ from fastrbhc._engine.geometry.float32_screen import (
     query_block_shape,
     screen,
     set_limit,
-    unpack,
 )
 from fastrbhc._engine.jit import inlined_kernel, kernel
 from fastrbhc._engine.simd import at_most, broadcast, larger, load, store
@@ -126,7 +127,7 @@ class Ward(NamedTuple):
         screen(block, stop - start, scratch.query_block, last - first, scratch.bits)
         count = 0
         for q in range(last - first):
-            more = unpack(scratch.bits, q, stop - start, scratch.pairs[count:])
+            more = _unpack(scratch.bits, q, stop - start, scratch.pairs[count:])
             # If the scale is NaN, values are near the limits of double precision too.
             if more > _MANY_CANDIDATES and not np.isnan(per_cutoff):
                 i = np.int64(queue[first + q])
@@ -188,4 +189,19 @@ def _all_alive(weights, start, scratch):
         if not np.isnan(weights[s]):
             scratch.slots[count], scratch.bounds[count] = start + s, 0.0
             count += 1
+    return count
+
+
+@kernel
+def _unpack(bits, query, size, pairs):
+    """Write the pairs of one query to a list; returns their number."""
+    four, shift = query // QUERIES, query % QUERIES * STRIP
+    count = 0
+    for strip in range((size + STRIP - 1) // STRIP):
+        near = (bits[four, strip] >> shift) & ((1 << STRIP) - 1)
+        if near:
+            for s in range(STRIP):
+                if (near >> s) & 1:
+                    pairs[count] = query * BLOCK + strip * STRIP + s
+                    count += 1
     return count

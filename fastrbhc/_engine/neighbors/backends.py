@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from fastrbhc._engine.clusters.record import Clusters
 from fastrbhc._engine.neighbors.brute import brute
+from fastrbhc._engine.neighbors.inverted import inverted
 from fastrbhc._engine.neighbors.kd_tree import kd_tree
 from fastrbhc._engine.threads import Threads
 
@@ -18,4 +19,8 @@ class Backend(NamedTuple):
     scans: bool  # whether it scans all clusters, and so uses their mirror
 
 
-BACKENDS = {"brute": Backend(brute, scans=True), "kd_tree": Backend(kd_tree, scans=False)}
+BACKENDS = {
+    "brute": Backend(brute, scans=True),
+    "kd_tree": Backend(kd_tree, scans=False),
+    "inverted": Backend(inverted, scans=True),
+}
