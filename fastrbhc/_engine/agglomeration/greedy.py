@@ -97,6 +97,7 @@ class Greedy:
     links: Links
     heap: Heap
     batch: Batch
+    queries: Queries
     threshold: float
     look_up: Job  # for a range of the queue
     merge: Job  # for a range of the pairs
@@ -178,6 +179,7 @@ def _initial_state(space: Space, threshold: float, log: MergeLog, threads: Threa
         links=links,
         heap=empty_heap(capacity),
         batch=batch,
+        queries=queries,
         threshold=threshold,
         look_up=Job(_look_up, work, scratch),
         merge=Job(_merge_pairs, work, scratch),
@@ -395,7 +397,9 @@ def _settle(state, scratch):
             links.neighbors[queue[q]] = UNKNOWN
         batch.n_pairs = 0
         batch.n_looked_up += queued
+        state.queries.again = True
         call(state.look_up, 0, queued, scratch)
+        state.queries.again = False
     for q in range(queued):
         i = queue[q]
         link(clusters, nodes, links, i, links.values[i], links.neighbors[i])

@@ -64,6 +64,7 @@ class Queries:
     neighbors: NDArray[Any]  # by slot: a hint before, the nearest cluster or −1 after
     cutoff: float  # only clusters nearer than this count
     older: bool  # whether clusters younger than the query may be left out
+    again: bool = False  # whether clusters have come back since the queries were last looked up
 
 
 @record

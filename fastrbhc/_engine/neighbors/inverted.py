@@ -29,7 +29,6 @@ from fastrbhc._engine.geometry.sparse_entropy import (
     spread,
 )
 from fastrbhc._engine.jit import kernel
-from fastrbhc._engine.neighbors.contract import hint_of
 from fastrbhc._engine.neighbors.ordering import comes_before
 from fastrbhc._engine.records import record
 from fastrbhc._engine.threads import Threads
@@ -95,7 +94,7 @@ class Inverted:
         values, slots, older = queries.values, queries.neighbors, queries.older
         for q in range(first, last):
             i = np.int64(queries.queue[q])
-            known = older and hint_of(np.int64(slots[i])) >= 0 and index.lists.sizes[i] >= 0
+            known = older and not queries.again and index.lists.sizes[i] >= 0
             if not (known and _in_list(index, geometry, clusters, i, values, slots, scratch)):
                 _scan(index, geometry, clusters, i, older, queries.cutoff, scratch)
                 values[i], slots[i] = _settle(
