@@ -26,11 +26,16 @@ def no_links(capacity: int) -> Links:
 
 @kernel
 def link(clusters, nodes, links, i, value, slot):
-    """Store the neighbour of slot i, or −1 for none."""
+    """Store the neighbour of slot i, or −1 for none.
+
+    If it is slot i itself, the value is only a lower bound. Such a link is stale, and comes before
+    all others at the same value.
+    """
+    known = slot >= 0 and slot != i
     links.values[i] = value
     links.neighbors[i] = slot
-    links.nodes[i] = nodes[slot] if slot >= 0 else -1
-    links.ranks[i] = clusters.ranks[slot] if slot >= 0 else -1
+    links.nodes[i] = nodes[slot] if known else -1
+    links.ranks[i] = clusters.ranks[slot] if known else -1
 
 
 @kernel

@@ -23,7 +23,7 @@ from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.math.double_double import two_product
 
 # Slots whose overlaps with a query are accumulated together, so that they stay in the L1 cache.
-SLOTS_AT_A_TIME = 2048
+SLOTS_AT_A_TIME = 4096
 
 
 class SparseSeparable(NamedTuple):
@@ -40,7 +40,7 @@ class SparseSeparable(NamedTuple):
 
     def scratch_shapes(self, n_features: int) -> ScratchShapes:
         return ScratchShapes(
-            matrix=(2, SLOTS_AT_A_TIME), lanes=(1, self.n_columns), bits=(1, self.n_columns)
+            matrix=(3, SLOTS_AT_A_TIME), lanes=(1, self.n_columns), bits=(1, self.n_columns)
         )
 
     def dissimilarity(geometry, clusters, i, j, cutoff, scratch):

@@ -25,7 +25,8 @@ from __future__ import annotations
 import math
 
 from fastrbhc._engine.jit import kernel, loose_kernel
-from fastrbhc._engine.math.fast_log import LOG_OFF, quick_log
+from fastrbhc._engine.math.fast_log import LOG_OFF, quick_log, quick_logs
+from fastrbhc._engine.simd import LANES, larger, load, store
 
 # Instead of 0 in u·log u.
 TINY = 1e-300
@@ -104,28 +105,34 @@ def bounds_from_overlaps(clusters, i, start, stop, offset, overlaps):
         overlaps[s] = value - 16.0 * LOG_OFF * size - 1e-12 * terms
 
 
-@loose_kernel
-def add_overlaps(
-    weights, slots, values, first, last, own, weight, scale, offset, start, out, buffer
-):
-    """Add Δ of one column to the slots that have it, entries first…last−1 of its postings.
+@kernel
+def overlaps(own, others, shifts, size):
+    """Replace the s of other clusters by Δ with a query whose s is ``own``.
 
-    ``own`` and ``weight`` are the sum and n of the query. Δ grows with either s, so that values rounded
-    up give bounds.
+    The shifts are n·o of each union. Δ grows with either s, so that values rounded up give upper
+    bounds. Both arrays have room for a multiple of eight; most runs are short.
     """
-    own *= scale
-    for p in range(first, last):
-        buffer[p - first] = weights[slots[p]]
-    for p in range(first, last):
-        other = scale * values[p]
-        u = (weight + buffer[p - first]) * offset
-        u = u if u > TINY else TINY
-        both, mine, theirs = own + other + u, own + u, other + u
-        buffer[p - first] = (both * quick_log(both) + u * quick_log(u)) - (
-            mine * quick_log(mine) + theirs * quick_log(theirs)
-        )
-    for p in range(first, last):
-        out[slots[p] - start] += buffer[p - first]
+    for e in range(size, -(-size // LANES) * LANES):
+        others[e], shifts[e] = 1.0, 1.0
+    for e in range(0, size, LANES):
+        u = larger(load(shifts, (e,)), TINY)
+        theirs = u + load(others, (e,))
+        mine, both = u + own, theirs + own
+        gain = both * quick_logs(both) + u * quick_logs(u)
+        store(others[e:], gain - (mine * quick_logs(mine) + theirs * quick_logs(theirs)))
+
+
+@kernel
+def overlaps_at(own, others, shift, size):
+    """The same with the smallest shift for all, as Δ falls with n: half as many logarithms."""
+    for e in range(size, -(-size // LANES) * LANES):
+        others[e] = 1.0
+    u = max(shift, TINY)
+    constant = u * quick_log(u) - (own + u) * quick_log(own + u)
+    for e in range(0, size, LANES):
+        theirs = load(others, (e,)) + u
+        both = theirs + own
+        store(others[e:], both * quick_logs(both) - theirs * quick_logs(theirs) + constant)
 
 
 @kernel

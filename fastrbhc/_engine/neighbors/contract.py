@@ -61,7 +61,7 @@ class Queries:
 
     queue: NDArray[Any]  # slots
     values: NDArray[np.float64]  # by slot: d to the nearest cluster, where there is one
-    neighbors: NDArray[Any]  # by slot: a hint before, the nearest cluster or −1 after
+    neighbors: NDArray[Any]  # by slot: a hint before, the nearest cluster or −1 after; see `find`
     cutoff: float  # only clusters nearer than this count
     older: bool  # whether clusters younger than the query may be left out
     again: bool = False  # whether clusters have come back since the queries were last looked up
@@ -96,7 +96,11 @@ def nearest(index, geometry, clusters, i, hint, cutoff, scratch):
 
 @contract
 def find(index, geometry, clusters, queries, first, last, scratch):
-    """Look up the neighbours of the slots queue[first:last]."""
+    """Look up the neighbours of the slots queue[first:last].
+
+    If only older clusters count, a backend may return a larger lower bound than the value before,
+    with the slot itself as neighbour.
+    """
 
 
 @contract

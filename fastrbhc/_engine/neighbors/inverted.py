@@ -22,10 +22,11 @@ from fastrbhc._engine.clusters.record import Clusters, gather
 from fastrbhc._engine.geometry.contract import ROUNDING, dissimilarity
 from fastrbhc._engine.geometry.sparse import SLOTS_AT_A_TIME, bound
 from fastrbhc._engine.geometry.sparse_entropy import (
-    add_overlaps,
     bounds_from_overlaps,
     gather_up,
     overlap_with_spread,
+    overlaps,
+    overlaps_at,
     spread,
 )
 from fastrbhc._engine.jit import kernel
@@ -36,6 +37,9 @@ from fastrbhc._engine.threads import Threads
 # Clusters in the list of a slot.
 _LISTED = 12
 
+# If n·o varies by no more than this share of the smallest sum, its smallest value stands for all.
+_SMALL_SHARE = 0.02
+
 
 @record
 class Postings:
@@ -44,6 +48,8 @@ class Postings:
     starts: NDArray[np.int64]  # (columns + 1,)
     slots: NDArray[np.int32]  # (entries,)
     values: NDArray[np.float32]  # (entries,)
+    weights: NDArray[np.float64]  # (…, 2), the smallest and largest weight in a run of slots
+    smallest: float  # of all sums
 
 
 @record
@@ -95,7 +101,7 @@ class Inverted:
         for q in range(first, last):
             i = np.int64(queries.queue[q])
             known = older and not queries.again and index.lists.sizes[i] >= 0
-            if not (known and _in_list(index, geometry, clusters, i, values, slots, scratch)):
+            if not (known and _from_list(index, geometry, clusters, i, values, slots, scratch)):
                 _scan(index, geometry, clusters, i, older, queries.cutoff, scratch)
                 values[i], slots[i] = _settle(
                     index, geometry, clusters, i, older, queries.cutoff, scratch
@@ -121,6 +127,8 @@ def inverted(
             np.zeros(n_columns + 1, np.int64),
             np.empty(entries, np.int32),
             np.empty(entries, np.float32),
+            np.empty((-(-n // SLOTS_AT_A_TIME), 2)),
+            np.inf,
         ),
         lists=Lists(
             np.empty((n, _LISTED), np.int32),
@@ -159,6 +167,13 @@ def _fill_postings(postings, clusters):
     segments, starts = clusters.segments, postings.starts
     for k in range(starts.size):
         starts[k] = 0
+    postings.smallest = np.inf
+    for start in range(0, clusters.n_slots, SLOTS_AT_A_TIME):
+        lightest, heaviest = np.inf, 0.0
+        for i in range(start, min(start + SLOTS_AT_A_TIME, clusters.n_slots)):
+            lightest, heaviest = min(lightest, clusters.weights[i]), max(heaviest, clusters.weights[i])
+        postings.weights[start // SLOTS_AT_A_TIME, 0] = lightest
+        postings.weights[start // SLOTS_AT_A_TIME, 1] = heaviest
     for i in range(clusters.n_slots):
         for p in range(segments.places[i, 0], segments.places[i, 1]):
             starts[segments.columns[p] + 1] += 1
@@ -171,6 +186,7 @@ def _fill_postings(postings, clusters):
             postings.slots[place] = i
             postings.values[place] = segments.sums[p] * (1.0 + 2.0**-22)
             starts[column] += 1
+            postings.smallest = min(postings.smallest, segments.sums[p])
     # Every start has moved to that of the next column.
     for k in range(starts.size - 1, 0, -1):
         starts[k] = starts[k - 1]
@@ -224,32 +240,31 @@ def _block_bounds(index, geometry, clusters, i, start, stop, scratch):
     The run has to follow that of the last call.
     """
     segments, postings, positions = clusters.segments, index.postings, scratch.bits[0]
-    out, scale, offset = scratch.matrix[0], geometry.scale, geometry.offset
-    weight, first = clusters.weights[i], segments.places[i, 0]
+    out, others, shifts = scratch.matrix[0], scratch.matrix[1], scratch.matrix[2]
+    scale, offset, weight = geometry.scale, geometry.offset, clusters.weights[i]
+    run = start // SLOTS_AT_A_TIME
+    lightest, heaviest = postings.weights[run, 0], postings.weights[run, 1]
+    alike = (heaviest - lightest) * offset <= _SMALL_SHARE * scale * postings.smallest
     for s in range(stop - start):
         out[s] = 0.0
+    first = segments.places[i, 0]
     for p in range(first, segments.places[i, 1]):
         begin, end = positions[p - first], postings.starts[segments.columns[p] + 1]
-        if begin == end or postings.slots[begin] >= stop:
+        size = 0
+        while begin + size < end and postings.slots[begin + size] < stop:
+            others[size] = scale * postings.values[begin + size]
+            size += 1
+        if size == 0:
             continue
-        last = begin + 1
-        while last < end and postings.slots[last] < stop:
-            last += 1
-        add_overlaps(
-            clusters.weights,
-            postings.slots,
-            postings.values,
-            begin,
-            last,
-            segments.sums[p],
-            weight,
-            scale,
-            offset,
-            start,
-            out,
-            scratch.matrix[1],
-        )
-        positions[p - first] = last
+        if alike:
+            overlaps_at(scale * segments.sums[p], others, (weight + lightest) * offset, size)
+        else:
+            for e in range(size):
+                shifts[e] = (weight + clusters.weights[postings.slots[begin + e]]) * offset
+            overlaps(scale * segments.sums[p], others, shifts, size)
+        for e in range(size):
+            out[postings.slots[begin + e] - start] += others[e]
+        positions[p - first] = begin + size
     bounds_from_overlaps(clusters, i, start, stop, offset, out)
     factor = geometry.entropy_share * ROUNDING
     for s in range(stop - start):
@@ -299,13 +314,13 @@ def _closer(geometry, clusters, i, j, best, slot, scratch):
 
 
 @kernel
-def _in_list(index, geometry, clusters, i, values, slots, scratch):
-    """Whether the list of slot i still holds its neighbour, which is entered."""
+def _from_list(index, geometry, clusters, i, values, slots, scratch):
+    """Enter the neighbour of slot i, or a better bound, if its list has one; whether it has."""
     others = index.lists.others[i]
     value, slot = _nearest_listed(index, geometry, clusters, i, others, scratch)
-    if slot < 0:
+    if slot < 0 and not value > values[i]:
         return False
-    values[i], slots[i] = value, slot
+    values[i], slots[i] = value, slot if slot >= 0 else i
     return True
 
 
