@@ -77,6 +77,8 @@ def test_centre_and_scale():
     assert centre_and_scale(np.full((5, 1), 0.1), None) == ((0.1,), (1.0,))
     tiny, weight_zero = np.array([[1e-110], [3e-110], [9.0]]), np.array([1.0, 1.0, 0.0])
     np.testing.assert_allclose(centre_and_scale(tiny, weight_zero), [[2e-110], [1e-110]])
+    smallest, one_row = np.array([[1e-318], [3e-318]]), np.array([1e-30, 1.0])
+    assert centre_and_scale(smallest, one_row)[1] == (1.0,)  # a deviation that underflows
 
 
 # What does not matter

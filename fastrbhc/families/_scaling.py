@@ -51,7 +51,7 @@ def _moments(
         return float(values[0]), 1.0
     # Squares of small numbers would underflow.
     scale = width * np.sqrt((shares * ((values - centre) / width) ** 2).sum())
-    return float(centre), float(scale)
+    return float(centre), float(scale) or 1.0  # 0 if it underflows
 
 
 def shares_of_variance(
