@@ -70,12 +70,16 @@ def _use_family(name: str, audit: Any, algorithms: Iterable[str], scans_first: b
         part()
     for n_columns in (3, _MANY_COLUMNS):
         X = _rows(name, _FEW_ROWS, n_columns)
-        model = RBHC(name, n_clusters_guess=2, random_state=0, compute_full_tree=True).fit(X)
+        model = RBHC(name, n_clusters=2).fit(X)  # one cluster has nothing to be compared with
         model.predict(X[:2])
         model.summary()
         model.transform(X[:2])
-    model.assess(X, n_resamples=2)
+        model.assess(X, n_resamples=2)
+        for threshold in ("predictive", "kmeans"):
+            RBHC(name, threshold=threshold, random_state=0).fit(X)
     dissimilarity(X[:2], X[2:4], name)
+    pairs = _rows(name, _FEW_ROWS, 2)
+    linkage(np.concatenate([pairs, pairs[:, ::-1]]), name)  # ties
     few = np.repeat(X[:20], 2, axis=0)
     linkage(few, name, sample_weight=np.arange(40.0))  # a row without weight
     _look_at(linkage(few, name))

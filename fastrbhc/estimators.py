@@ -8,15 +8,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fastrbhc._advice import warn_of_misfits
 from fastrbhc._base_estimator import TreeEstimator
 from fastrbhc._choosing import Guess, grow
-from fastrbhc._engine.clusters import build as statistics
-from fastrbhc._engine.clusters.comparison import row_dissimilarities
-from fastrbhc._engine.clusters.observations import weighted
+from fastrbhc._new_rows import ForNewRows
 from fastrbhc._options import (
     DEFAULT_GUESS,
     DEFAULT_MULTIPLIER,
@@ -33,7 +30,7 @@ from fastrbhc.tree.origin import Chosen, remembering
 from fastrbhc.tree.summaries import summary_of_clusters
 
 
-class RBHC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TreeEstimator):
+class RBHC(ForNewRows, TreeEstimator):
     """Relaxed Bayesian hierarchical clustering.
 
     Parameters
@@ -198,112 +195,6 @@ class RBHC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TreeEstimator):
         """
         return self.fit(X, sample_weight=sample_weight).labels_
 
-    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """The cluster with the smallest dissimilarity to each new row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels as in ``labels_``; the smaller label if two clusters are equally near.
-        """
-        check_is_fitted(self)
-        family = self._family  # the family of the fit: parameters may have been set since
-        rows = self._check(X, family, reset=False)
-        geometry = family.geometry(rows.shape[1])
-        return statistics.nearest_clusters(geometry, self._clusters, family.observe(rows))
-
-    def transform(self, X: ArrayLike) -> NDArray[np.float64]:
-        """The dissimilarity d between each row, as a cluster of its own, and each cluster.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, k)
-            Columns are numbered as in ``labels_``; named rbhc0, rbhc1, … in a data frame, for which
-            ``set_output(transform="pandas")`` asks. ``predict`` is the column with the smallest
-            value. A cluster of rows of weight 0 is infinitely far away.
-
-        Examples
-        --------
-        >>> from fastrbhc import RBHC
-        >>> model = RBHC("ward", n_clusters=2).fit([[0.0], [2.0], [10.0]])
-        >>> model.transform([[4.0]]).tolist()
-        [[3.0, 9.0]]
-        """
-        return self._dissimilarities(X)
-
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Soft membership of new rows in the clusters, from their dissimilarities.
-
-        Joining row x to cluster c lowers the log likelihood of the best-fitting clusters by
-        d(x, c) (with β = 1). If every cluster is as likely beforehand, the memberships are
-
-            p(c | x) = exp(−d(x, c)) / Σ_b exp(−d(x, b)).
-
-        So the cluster with the largest membership is that of ``predict``. Sizes of clusters do not
-        weigh in, because then it would not be.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, k)
-            Numbers that add up to 1 in each row.
-
-        Notes
-        -----
-        They are probabilities as far as rows follow the family. For the spherical Gaussian that
-        includes its ``variance``: if it is smaller than that of the clusters, all memberships are
-        close to 0 or 1. The same holds for counts that vary more than the family says, such as
-        words in texts, and rows of large totals.
-
-        Examples
-        --------
-        >>> from fastrbhc import RBHC
-        >>> model = RBHC("ward", n_clusters=2).fit([[0.0], [1.0], [5.0], [6.0]])
-        >>> model.predict_proba([[3.0], [2.5]]).round(2).tolist()
-        [[0.5, 0.5], [0.84, 0.16]]
-        """
-        d = self._dissimilarities(X)
-        shares: NDArray[np.float64] = np.exp(d.min(axis=1, keepdims=True) - d)
-        return shares / shares.sum(axis=1, keepdims=True)
-
-    def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
-        """How well each row fits its nearest cluster: −min d, and so at most 0.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Larger for ordinary rows, smaller for outliers, as in scikit-learn's detectors of
-            outliers. Up to a constant of the row, this is the logarithm of its density in the
-            nearest cluster.
-
-        Examples
-        --------
-        >>> from fastrbhc import RBHC
-        >>> model = RBHC("ward", n_clusters=2).fit([[0.0], [2.0], [10.0]])
-        >>> model.score_samples([[4.0], [100.0]]).tolist()
-        [-3.0, -2025.0]
-        """
-        return -self._dissimilarities(X).min(axis=1)
-
     def assess(
         self,
         X: ArrayLike,
@@ -385,18 +276,6 @@ class RBHC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TreeEstimator):
             getattr(self, "feature_names_in_", None),
         )
 
-    def _dissimilarities(self, X: ArrayLike) -> NDArray[np.float64]:
-        """What `transform` returns, as an array whatever ``set_output`` says."""
-        check_is_fitted(self)
-        family = self._family  # the family of the fit: parameters may have been set since
-        rows = self._check(X, family, reset=False)
-        geometry = family.geometry(rows.shape[1])
-        return row_dissimilarities(geometry, self._clusters, family.observe(rows))
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_clusters_
-
     def _distribution(self) -> Family:
         return as_family(self.family)
 
@@ -431,14 +310,3 @@ class RBHC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TreeEstimator):
             return Chosen(level, choice or "given")
         undone = tree.levels[tree.n_leaves - self.n_clusters :]
         return Chosen(float(undone[0]) if undone.size else np.inf, "n_clusters", self.n_clusters)
-
-    def _keep_clusters(
-        self, rows: NDArray[np.float64], family: Family, weights: NDArray[np.float64] | None
-    ) -> None:
-        """Keep the statistics of the clusters, for new rows."""
-        self._family = family
-        geometry = family.geometry(rows.shape[1])
-        points = weighted(family.observe(rows), weights)
-        self._clusters = statistics.clusters_of_groups(
-            geometry, points, self.labels_, self.n_clusters_
-        )

@@ -189,7 +189,7 @@ def gap_excess(tree: Dendrogram, max_clusters: int) -> NDArray[np.float64]:
     if levels.size < 2:
         return np.empty(0)
     ranks = np.arange(1, levels.size)
-    spacings = np.log(levels[:-1] / levels[1:])
+    spacings = -np.diff(np.log(levels))  # ratios might overflow
     found: NDArray[np.float64] = spacings - np.median(ranks * spacings) / ranks
     return found
 
@@ -279,12 +279,25 @@ def evidence_threshold(
 
 
 def threshold_for(tree: Dendrogram, n_clusters: int) -> float:
-    """A λ for a number of clusters, halfway to the level below; infinite for one cluster."""
+    """A λ for a number of clusters, halfway to the level below; infinite for one cluster.
+
+    If the two levels are the same, no λ divides the tree into so many: see `reachable_numbers`.
+    """
     if n_clusters == 1:
         return np.inf
     undone = tree.n_leaves - n_clusters
     below = tree.levels[undone - 1] if undone else 0.0
-    return float(0.5 * (tree.levels[undone] + below))
+    middle = float(0.5 * (tree.levels[undone] + below))
+    return middle if middle > below else float(tree.levels[undone])  # neighbouring numbers
+
+
+def reachable_numbers(tree: Dendrogram) -> NDArray[np.int64]:
+    """The numbers of clusters of a whole tree into which some λ divides it, from 1 on.
+
+    Merges at the same level are made together, and so are those below it that come after it.
+    """
+    steps = np.diff(tree.levels, prepend=0.0)
+    return np.append(1, np.flatnonzero(steps[::-1]) + 2)
 
 
 # Ways to choose λ by name: from the rows before there is a tree, or from the whole tree.

@@ -148,6 +148,20 @@ def test_inversions_are_told_in_one_line(tmp_path, capsys):
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("header", "wide", "narrow"), [("name,income,children\n", "income", "children"), ("", "2", "3")]
+)
+def test_warnings_name_columns_as_the_file_does(tmp_path, capsys, header, wide, narrow):
+    path = tmp_path / "people.csv"
+    rows = np.random.default_rng(0).normal(size=(30, 2)) * [1e5, 1.0]
+    path.write_text(header + "".join(f"p{i},{a},{b}\n" for i, (a, b) in enumerate(rows.tolist())))
+    command = ["cluster", str(path), "--family", "ward", "--id", "1", "--clusters", "2"]
+    assert cli.main(command) == 0
+    (warning,) = capsys.readouterr().err.splitlines()
+    assert warning.startswith(f"fastrbhc: warning: column '{wide}' has a standard deviation of ")
+    assert f"column '{narrow}' one of" in warning
+
+
 def test_number_of_clusters_other_options_and_an_array(tmp_path, capsys):
     np.save(tmp_path / "x.npy", two_heaps())
     arguments = ["cluster", str(tmp_path / "x.npy"), "--family", "ward", "--clusters", "1"]

@@ -65,6 +65,8 @@ def test_cases_are_of_all_kinds():
     assert {case.form for case in drawn} == set(FORMS)
     assert {case.algorithm for case in drawn} == {"auto", "greedy", "levels", "nn_chain"}
     assert {name for case in drawn for name in case.comparisons} == set(checks._COMPARE)
+    assert {case.family for case in drawn if case.left_to_data} == {"gaussian", "diagonal_gaussian"}
+    assert "predictive" in {case.threshold for case in drawn if isinstance(case.threshold, str)}
 
 
 def test_forms_have_the_same_values():
@@ -149,6 +151,34 @@ def test_merges_in_another_order_are_found():
     steps = tree.steps[[1, 0, 2, 3]]
     assert tree.merges[1].max() < 5
     assert kinds(checks.judge(replace(tree, steps=steps), case)) == {"not nearest"}
+
+
+@pytest.mark.parametrize("family", ["gaussian", "diagonal_gaussian"])
+def test_what_is_left_to_the_data_is_judged(family):
+    case = case_of(family, parameters={"smoothing": "auto"}, threshold="predictive")
+    tree = linkage(case.X, case.record, threshold="predictive")
+    assert not checks.judge(tree, case)
+    off = replace(tree, heights=tree.heights * (1.0 + 1e-6))
+    assert kinds(checks.judge(off, case)) == {"height"}
+    for name in ("centre", "scale"):
+        numbers = tuple(1.0 + 1e-6 + number for number in getattr(tree.family, name))
+        family = tree.family._replace(**{name: numbers})
+        off = replace(tree, origin=replace(tree.origin, family=family))
+        assert kinds(checks.judge(off, case)) == {"scaling"}
+
+
+def test_an_estimator_that_finds_others_is_found(monkeypatch):
+    case = replace(case_of("poisson", comparisons=("estimator",)), threshold=1.0)
+    assert not checks.check(case).problems
+
+    class Other(checks.RBHC):
+        def fit(self, X, y=None, sample_weight=None):
+            super().fit(X, sample_weight=sample_weight)
+            self.labels_ = self.labels_[::-1]
+            return self
+
+    monkeypatch.setattr(checks, "RBHC", Other)
+    assert kinds(checks.check(case).problems) == {"compared: estimator"}
 
 
 def test_what_is_not_a_tree_is_found():

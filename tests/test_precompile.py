@@ -67,6 +67,15 @@ CALLS = [
     "fastrbhc.RBHC('poisson').fit(counts(500, 4)).predict(counts(5, 4))",
     "fastrbhc.RBHC('gaussian').fit(normal(400, 2)).summary()",
     "fastrbhc.dissimilarity(normal(3, 2), normal(4, 2), 'gaussian')",
+    # Nothing but rows: the family and λ are left to the data.
+    "fastrbhc.RBHC().fit(iris).predict(iris)",
+    "fastrbhc.RBHC().fit(normal(2000, 3)).transform(normal(5, 3))",
+    "fastrbhc.linkage(normal(300, 12))",
+    "fastrbhc.RBHC(n_clusters=3).fit(iris).assess(iris, n_resamples=2)",
+    "fastrbhc.linkage(iris, 'ward')",  # has ties
+    "fastrbhc.RBHC('ward', n_clusters=3).fit(iris).assess(iris, n_resamples=2)",
+    "fastrbhc.RBHC(threshold='kmeans', random_state=0).fit(iris)",
+    "fastrbhc.kmeans_threshold(counts(300, 3), 'poisson', 4, random_state=0)",
 ]
 
 
@@ -78,6 +87,9 @@ WATCHED = """
     from fastrbhc.bhc import as_model
     from fastrbhc.families import as_family
 
+    from sklearn.datasets import load_iris
+
+    iris = load_iris().data
     rng = np.random.default_rng(1)
     normal = lambda *shape: rng.normal(size=shape)
     counts = lambda *shape: rng.poisson(9, size=shape)
@@ -120,6 +132,7 @@ def calls_of_a_family(name):
         for options in ("", ", threshold='gap'", ", threshold='evidence'", ", n_clusters=4"):
             yield f"fastrbhc.RBHC({name!r}{options}).fit({x(500, d)}).predict({x(9, d)})"
     yield f"fastrbhc.RBHC({name!r}).fit({x(300, 3)}).summary()"
+    yield f"(lambda X: fastrbhc.RBHC({name!r}, n_clusters=3).fit(X).assess(X))({x(300, 3)})"
     yield f"fastrbhc.linkage({x(300, 3)}, {name!r}).cut(n_clusters=3)"
     yield f"fastrbhc.linkage({x(300, 3)}, {name!r}).path()"
     yield f"fastrbhc.dissimilarity({x(3, 3)}, {x(4, 3)}, {name!r})"

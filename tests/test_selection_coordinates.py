@@ -57,6 +57,13 @@ def test_constant_columns_are_left_out():
     assert points.floor.shape == (2, 2)
 
 
+def test_columns_whose_squares_underflow_are_left_out():
+    rng = np.random.default_rng(4)
+    X = np.column_stack([1e-200 * rng.normal(size=9), np.ones(9)])
+    points = points_of_rows(as_family("von_mises_fisher"), X, np.ones(9))
+    assert points.values.shape == (9, 0)
+
+
 def test_of_many_columns_the_principal_axes():
     rng = np.random.default_rng(3)
     # Twenty directions in fifty columns: the principal axes lose nothing.

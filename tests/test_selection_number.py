@@ -9,6 +9,7 @@ from trees import same_tree
 
 import fastrbhc
 from fastrbhc import RBHC, cli, linkage, predictive_threshold
+from fastrbhc.families import DiagonalGaussian
 from fastrbhc.selection.held_out import Prediction
 from fastrbhc.selection.number import PredictiveChoice, choose, least_gain
 from fastrbhc.tree.origin import Chosen
@@ -89,6 +90,11 @@ def test_one_column_without_any_difference(family):
     assert model.n_clusters_ == 1
 
 
+def test_directions_that_differ_by_less_than_rounding():
+    X = np.column_stack([1e-200 * np.random.default_rng(4).normal(size=20), np.ones(20)])
+    assert RBHC("von_mises_fisher").fit(X).n_clusters_ == 1
+
+
 @pytest.mark.parametrize("family", ["ward", "auto"])
 def test_large_numbers_in_one_cluster(family):
     X = np.random.default_rng(5).normal(size=(22, 3)) * 1e80
@@ -119,6 +125,25 @@ def test_the_gap_decides_within_the_limits():
     assert found.fewest == 3
     assert found.n_clusters in (3, 4, 5)
     assert tree.cut(threshold=found.threshold).max() + 1 == found.n_clusters
+
+
+def test_only_numbers_that_some_threshold_yields():
+    # Corners of a square: the two pairs are merged at the same level.
+    X = np.array([[0.0, 0.0], [0.0, 1.0], [9.0, 0.0], [9.0, 1.0]])
+    tree = linkage(X, "ward")
+    found = choose(tree, prediction([0.0, 1.0, 3.0]))
+    assert (found.n_clusters, found.fewest, found.most) == (4, 3, 4)
+    assert tree.cut(threshold=found.threshold).max() + 1 == 4
+
+
+def test_a_tree_that_no_threshold_divides():
+    # With so small a smoothing all merges but the first are inversions.
+    X = np.random.default_rng(0).normal(size=(13, 2))
+    tree = linkage(X, DiagonalGaussian(1e-120))
+    assert np.ptp(tree.levels) == 0.0
+    found = choose(tree, prediction([0.0, 2.0, 3.0]))
+    assert (found.n_clusters, found.fewest, found.threshold) == (1, 1, np.inf)
+    assert "no λ divides the tree" in str(found)
 
 
 @pytest.mark.parametrize("n_coordinates", [1, 4, 6, 8, 30])

@@ -77,6 +77,8 @@ def test_centre_and_scale():
     assert centre_and_scale(np.full((5, 1), 0.1), None) == ((0.1,), (1.0,))
     tiny, weight_zero = np.array([[1e-110], [3e-110], [9.0]]), np.array([1.0, 1.0, 0.0])
     np.testing.assert_allclose(centre_and_scale(tiny, weight_zero), [[2e-110], [1e-110]])
+    smallest, one_row = np.array([[1e-318], [3e-318]]), np.array([1e-30, 1.0])
+    assert centre_and_scale(smallest, one_row)[1] == (1.0,)  # a deviation that underflows
 
 
 # What does not matter
@@ -110,6 +112,14 @@ def test_order_and_copies_to_the_bit(data):
     for tree, values in ((shuffled, X[order]), (repeated, X.repeat(copies, axis=0))):
         labels = tree.cut(n_clusters=4)
         assert [set(map(tuple, values[labels == c])) for c in range(4)] == clusters
+
+
+def test_order_of_weights_that_are_not_whole_to_the_bit():
+    rng = np.random.default_rng(2)
+    X, weights = grid(40), rng.gamma(1.0, size=40)
+    for _ in range(5):
+        order = rng.permutation(40)
+        assert centre_and_scale(X[order], weights[order]) == centre_and_scale(X, weights)
 
 
 # What is remembered
@@ -179,6 +189,17 @@ def test_new_rows():
     np.testing.assert_array_equal(model.predict(new), np.argmin(reference, axis=1))
     with pytest.raises(ValueError, match="X has 2 features, but RBHC is expecting 3"):
         model.predict(new[:, :2])
+
+
+def test_rows_that_are_too_far_for_squares():
+    X = rows(40) * 1e-100
+    model = RBHC(n_clusters=2).fit(X)
+    far = np.full((1, 3), 1e110)
+    assert np.isfinite(model.transform(far)).all()
+    assert model.predict_proba(far).sum() == pytest.approx(1.0)
+    # As a row without weight it changes nothing.
+    tree = linkage(np.concatenate([X, far]), sample_weight=[1.0] * 40 + [0.0])
+    np.testing.assert_array_equal(tree.heights[tree.heights > 0.0], linkage(X).heights)
 
 
 def test_other_thresholds_take_it_too():

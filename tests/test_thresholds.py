@@ -305,6 +305,26 @@ def test_trees_with_few_heights():
     assert fastrbhc.gap_threshold(pair) == pytest.approx(0.5 * pair.heights[0])
 
 
+def test_heights_whose_ratio_overflows():
+    tree = fastrbhc.linkage([[0.0], [1e-110], [1e110]], "ward")
+    assert tree.heights[1] / 1e300 > tree.heights[0]
+    assert n_clusters(tree, fastrbhc.gap_threshold(tree)) == 2
+
+
+def test_a_threshold_between_neighbouring_numbers():
+    tree = fastrbhc.linkage([[0.0], [1.0], [5.0], [9.0]], "ward")
+    for low, high in ((2.0, np.nextafter(2.0, 3.0)), (np.nextafter(2.0, 1.0), 2.0)):
+        close = dataclasses.replace(tree, heights=np.array([low, high, 9.0]))
+        assert n_clusters(close, thresholds.threshold_for(close, 3)) == 3
+
+
+def test_numbers_of_clusters_that_some_threshold_yields():
+    square = fastrbhc.linkage([[0.0, 0.0], [0.0, 1.0], [9.0, 0.0], [9.0, 1.0]], "ward")
+    assert thresholds.reachable_numbers(square).tolist() == [1, 2, 4]
+    copies = fastrbhc.linkage([[0.0], [0.0], [1.0], [5.0]], "ward")
+    assert thresholds.reachable_numbers(copies).tolist() == [1, 2, 3]
+
+
 def test_a_forest_is_refused():
     forest = fastrbhc.linkage([[0.0], [1.0], [5.0]], "ward", threshold=1.0)
     with pytest.raises(ValueError, match="2 trees are left: build the whole one"):

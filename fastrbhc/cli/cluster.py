@@ -147,6 +147,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.tree is not None:
         check_tree_name(arguments.tree)
     from fastrbhc import RBHC
+    from fastrbhc._advice import deliberately, warn_of_misfits
     from fastrbhc._validation import check_values
     from fastrbhc.cli.tables import read_table
     from fastrbhc.tree.exports import check_newick_names
@@ -163,6 +164,7 @@ def run(arguments: argparse.Namespace) -> None:
     options = {field.name: getattr(arguments, field.name) for field in fields(LinkageOptions)}
     if options["threshold"] is None:
         options["threshold"] = "predictive" if arguments.guess is None else "kmeans"
+    warn_of_misfits(table.values, family, table.columns)
     start = time.perf_counter()
     model = RBHC(
         family,
@@ -171,7 +173,9 @@ def run(arguments: argparse.Namespace) -> None:
         compute_full_tree=arguments.tree is not None or arguments.plot is not None,
         random_state=arguments.seed,
         **options,
-    ).fit(table.values, sample_weight=table.weights)
+    )
+    with deliberately():  # the warnings above name the columns as the file does
+        model.fit(table.values, sample_weight=table.weights)
     seconds = time.perf_counter() - start
     _summarise(name, table, model, arguments)
     if model.dendrogram_.audit is not None:

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 # Shares of the variance to choose a smoothing from.
 SHARES = (0.1, 0.3, 1.0)
+# Scaled values beyond this are moved here. Those of rows with weight are far below it.
+_FARTHEST = 1e100
 
 Columns = tuple[float, ...] | None
 AnyFamily = TypeVar("AnyFamily", bound=Any)
@@ -36,6 +38,9 @@ def _moments(
     So another order of the rows, or copies in place of weights, change no bit. They would decide
     ties between dissimilarities of scaled rows otherwise.
     """
+    if sample_weight is not None:  # weights of one value are added up in ascending order too
+        order = np.lexsort((sample_weight, column))
+        column, sample_weight = column[order], sample_weight[order]
     values, place = np.unique(column, return_inverse=True)
     weights = np.bincount(place, sample_weight)
     values, weights = values[weights > 0], weights[weights > 0]
@@ -46,7 +51,7 @@ def _moments(
         return float(values[0]), 1.0
     # Squares of small numbers would underflow.
     scale = width * np.sqrt((shares * ((values - centre) / width) ** 2).sum())
-    return float(centre), float(scale)
+    return float(centre), float(scale) or 1.0  # 0 if it underflows
 
 
 def shares_of_variance(
@@ -60,10 +65,15 @@ def shares_of_variance(
 
 
 def scaled(X: NDArray[np.float64], centre: Columns, scale: Columns) -> NDArray[np.float64]:
-    """Rows with their columns centred and divided by their scale, if there is one."""
+    """Rows with their columns centred and divided by their scale, if there is one.
+
+    Rows without weight and new rows may be anywhere: they are moved to where squares are finite.
+    """
     if scale is None:
         return X
-    return (X - np.array(centre)) / np.array(scale)
+    with np.errstate(over="ignore"):
+        values = (X - np.array(centre)) / np.array(scale)
+    return np.clip(values, -_FARTHEST, _FARTHEST, out=values)
 
 
 def unscaled(means: NDArray[np.float64], centre: Columns, scale: Columns) -> NDArray[np.float64]:

@@ -29,6 +29,8 @@ from fastrbhc.families import Family
 MOST_COORDINATES = 30
 # Values that differ by less than this share are the same.
 _ROUNDING = 1e-12
+# A smaller variance leaves no digits for what is computed from it.
+_SMALLEST_VARIANCE = 1e-280
 # The gain of dividing a column into its distinct values, as a share of the entropy it costs: of
 # measurements, and of counts.
 _SHARE_OF_ENTROPY, _SHARE_OF_COUNTS = 0.8, 0.5
@@ -47,8 +49,9 @@ def points_of_rows(family: Family, X: NDArray[np.float64], weights: NDArray[np.f
     # Shares of a single column are all 1, up to rounding.
     kept = np.flatnonzero(np.ptp(values, axis=0) > _ROUNDING * np.abs(values).max(axis=0))
     values = values - np.average(values, axis=0, weights=weights)
-    values = values[:, kept]
     variances = np.average(values**2, axis=0, weights=weights)
+    kept = kept[variances[kept] > _SMALLEST_VARIANCE]
+    values, variances = values[:, kept], variances[kept]
     share = _SHARE_OF_COUNTS if known_spread(family) else _SHARE_OF_ENTROPY
     floors = np.array([_floor(column, weights, share) for column in X[:, kept].T])
     floor = np.diag(floors * variances)

@@ -30,7 +30,7 @@ from fastrbhc._options import LinkageOptions
 from fastrbhc._validation import check_rows, check_weights, check_whole
 from fastrbhc.families import Family
 from fastrbhc.selection.held_out import Prediction, predictions
-from fastrbhc.thresholds import gap_excess, threshold_for
+from fastrbhc.thresholds import gap_excess, reachable_numbers, threshold_for
 from fastrbhc.tree.dendrogram import Dendrogram
 from fastrbhc.tree.origin import family_for
 
@@ -92,6 +92,11 @@ class PredictiveChoice:
 
     def __str__(self) -> str:
         measured = f"{self.gain:.2f} ± {self.gain_error:.2f}"
+        if self.n_clusters == 1 and self.gain >= self.required:
+            return (
+                f"One cluster: up to {self.most} predict held-out rows better (gain {measured} per "
+                "row), but no λ divides the tree into more than one and about so few."
+            )
         if self.n_clusters == 1:
             return (
                 "One cluster: no number of clusters predicts held-out rows clearly better (gain "
@@ -180,7 +185,8 @@ def choose(tree: Dendrogram, prediction: Prediction) -> PredictiveChoice:
         enough = int(np.argmax(gains >= _SHARE_OF_GAIN * gains[best]))
         fewest = int(prediction.numbers[enough])
         number = _largest_gap(tree, max(fewest, 2), most + _FURTHER)
-        most = max(most, number)  # a range of numbers that were tried, and the one that was found
+        # A range of numbers that were tried, and the one that was found.
+        fewest, most = min(fewest, number), max(most, number)
     return PredictiveChoice(
         threshold_for(tree, number),
         number,
@@ -206,12 +212,15 @@ def least_gain(prediction: Prediction) -> float:
 
 
 def _largest_gap(tree: Dendrogram, fewest: int, most: int) -> int:
-    """The number of clusters, within limits, at which the gap between heights is largest."""
+    """The number of clusters, within limits, at which the gap between heights is largest.
+
+    Only numbers that some λ yields count. If none is within the limits, the nearest one is taken.
+    """
     excess = gap_excess(tree, max(_HEIGHTS, most + 1))
-    numbers = np.arange(2, 2 + excess.size)
-    within = (numbers >= fewest) & (numbers <= most)
+    numbers, reachable = np.arange(2, 2 + excess.size), reachable_numbers(tree)
+    within = (numbers >= fewest) & (numbers <= most) & np.isin(numbers, reachable)
     if not within.any():
-        return int(min(fewest, tree.n_leaves))
+        return int(reachable[np.argmin(np.abs(reachable - reachable.clip(fewest, most)))])
     return int(numbers[np.argmax(np.where(within, excess, -np.inf))])
 
 

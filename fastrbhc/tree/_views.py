@@ -1,4 +1,4 @@
-"""Methods of a tree for tables, plots and exports.
+"""Methods of a tree for tables and plots.
 
 `Dendrogram` inherits them, so that its own module does not depend on how trees are presented. Their
 dependencies are imported when they are called.
@@ -6,14 +6,10 @@ dependencies are imported when they are called.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from fastrbhc._engine.traversal import merged_sums
 from fastrbhc.tree.origin import family_for
 
 if TYPE_CHECKING:
@@ -21,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Views:
-    """Base class of `Dendrogram`, with its methods for tables, plots and exports."""
+    """Base class of `Dendrogram`, with its methods for tables and plots."""
 
     def summary(
         self: Any,
@@ -253,153 +249,6 @@ class Views:
         from fastrbhc.plotting.widgets import explore
 
         return explore(self, X, **options)
-
-    def to_numpy(self: Any) -> NDArray[np.float64]:
-        """The merges as one array: two nodes, height, weight.
-
-        Examples
-        --------
-        >>> import fastrbhc
-        >>> fastrbhc.linkage([[0.0], [1.0]], "ward").to_numpy().tolist()
-        [[0.0, 1.0, 0.25, 2.0]]
-        """
-        return np.column_stack([self.merges, self.heights, self.weights])
-
-    def to_scipy(self: Any) -> NDArray[np.float64]:
-        """A linkage matrix for ``scipy.cluster.hierarchy``, valid for every tree.
-
-        SciPy requires one tree whose heights never decrease. If this tree has inversions, each
-        merge is placed at its level, the largest height in its subtree; if it is a forest, its
-        trees are joined at the threshold. A warning states the number of merges affected. The
-        fourth column counts rows, without weights.
-
-        Returns
-        -------
-        Z : ndarray of shape (n_leaves - 1, 4), float64
-
-        Examples
-        --------
-        >>> import fastrbhc
-        >>> from scipy.cluster.hierarchy import fcluster
-        >>> tree = fastrbhc.linkage([[0.0], [1.0], [5.0], [7.0]], "ward")
-        >>> fcluster(tree.to_scipy(), 2, "maxclust").tolist()
-        [1, 1, 2, 2]
-        """
-        changes = []
-        levels = self.levels
-        raised = int(np.count_nonzero(levels > self.heights))
-        if raised:
-            changes.append(
-                f"raised {raised} of {len(levels)} merges to the height of an earlier one "
-                "(inversions; tree.heights has the raw values)"
-            )
-        merges = self.merges
-        if self.n_trees > 1:
-            changes.append(f"joined {self.n_trees} trees at the threshold {self.threshold:g}")
-            merges = np.concatenate([merges, self._joins()])
-            levels = np.append(levels, np.full(self.n_trees - 1, self.threshold))
-        if changes:
-            warnings.warn(f"to_scipy {' and '.join(changes)}", UserWarning, stacklevel=2)
-        counts = merged_sums(merges, np.ones(self.n_leaves))
-        return np.column_stack([merges, levels, counts])
-
-    def to_pandas(self: Any) -> Any:
-        """The merges as a DataFrame; `fastrbhc.exports.to_pandas` describes the columns.
-
-        Returns
-        -------
-        pandas.DataFrame
-
-        Examples
-        --------
-        >>> import fastrbhc
-        >>> tree = fastrbhc.linkage([[0.0], [1.0], [5.0]], "ward")
-        >>> tree.to_pandas()["size"].tolist()
-        [2, 3]
-        """
-        from fastrbhc.tree import exports
-
-        return exports.to_pandas(self)
-
-    def to_networkx(self: Any, names: Sequence[Any] | None = None) -> Any:
-        """A directed graph from root to leaves; more in `fastrbhc.exports.to_networkx`.
-
-        Parameters
-        ----------
-        names : sequence of length n_leaves, optional
-            Names of the rows.
-
-        Returns
-        -------
-        networkx.DiGraph
-
-        Examples
-        --------
-        >>> import fastrbhc
-        >>> tree = fastrbhc.linkage([[0.0], [1.0], [5.0]], "ward")
-        >>> sorted(tree.to_networkx().successors(4))
-        [2, 3]
-        """
-        from fastrbhc.tree import exports
-
-        return exports.to_networkx(self, names)
-
-    def to_newick(self: Any, names: Sequence[Any] | None = None) -> str:
-        """The tree in the Newick format; more in `fastrbhc.exports.to_newick`.
-
-        Parameters
-        ----------
-        names : sequence of length n_leaves, optional
-            Names of the rows; by default their numbers.
-
-        Returns
-        -------
-        str
-            One tree per line.
-
-        Examples
-        --------
-        >>> import fastrbhc
-        >>> fastrbhc.linkage([[0.0], [1.0], [5.0]], "ward").to_newick()
-        '(2:6.75,(0:0.25,1:0.25):6.5);'
-        """
-        from fastrbhc.tree import exports
-
-        return exports.to_newick(self, names)
-
-    def to_json(self: Any, names: Sequence[Any] | None = None) -> str:
-        """The tree as JSON; `fastrbhc.exports.to_json` describes the format.
-
-        Parameters
-        ----------
-        names : sequence of length n_leaves, optional
-            Names of the rows, to include in the output.
-
-        Returns
-        -------
-        str
-
-        Examples
-        --------
-        >>> import fastrbhc
-        >>> fastrbhc.linkage([[0.0], [1.0]], "ward").to_json()[:33]
-        '{"format": "fastrbhc.dendrogram",'
-        """
-        from fastrbhc.tree import json_format
-
-        return json_format.to_json(self, names)
-
-    def _joins(self: Any) -> NDArray[np.int64]:
-        """Merges that would join the trees of the forest, root after root."""
-        n, m = self.n_leaves, len(self.merges)
-        is_root = np.ones(n + m, bool)
-        is_root[self.merges] = False
-        roots = np.flatnonzero(is_root)
-        joins = np.empty((roots.size - 1, 2), np.int64)
-        joins[:, 0] = roots[1:]
-        joins[0, 1] = roots[0]
-        joins[1:, 1] = n + m + np.arange(roots.size - 2)
-        return np.sort(joins, axis=1)
 
     def __repr__(self: Any) -> str:
         shape = f"{self.n_leaves} leaves, {len(self.merges)} merges"

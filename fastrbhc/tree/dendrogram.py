@@ -20,6 +20,7 @@ from fastrbhc._engine.traversal import (
 from fastrbhc._stamps import Stamped
 from fastrbhc._validation import check_count, check_node, check_threshold
 from fastrbhc.reducibility.report import ReducibilityReport
+from fastrbhc.tree._conversions import Conversions
 from fastrbhc.tree._views import Views
 from fastrbhc.tree.cuts import Stem, check_min_size, condensed, labels_after
 from fastrbhc.tree.origin import Chosen, Origin
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Dendrogram(Stamped, Views):
+class Dendrogram(Stamped, Views, Conversions):
     """A binary tree over the rows of a data set, or a forest if merging stopped at λ.
 
     Merges are listed by *level*: the level of a merge is the largest height in its subtree, so

@@ -71,13 +71,14 @@ class Case:
     weights: np.ndarray | None = None
     algorithm: str = "auto"
     neighbors: str = "auto"
-    threshold: Any = None  # a number, or (share, nudge): at that share of the merges
+    threshold: Any = None  # a number, a name, or (share, nudge): at that share of the merges
     n_jobs: int | None = None
     audit: Any = False
     form: str = "plain"
     patches: tuple[str, ...] = ()
     comparisons: tuple[str, ...] = ()
     model: bool = False  # whether this is one for bhc_linkage
+    estimator: bool = False  # whether RBHC is called in place of linkage
     alpha: float = 1.0
     pattern: str = ""  # how the rows were drawn, for counts
     scale: str = "1"
@@ -87,6 +88,11 @@ class Case:
         """The family, or the model."""
         classes = MODELS if self.model else FAMILIES
         return classes[self.family](**self.parameters)
+
+    @property
+    def left_to_data(self):
+        """Whether the smoothing is derived from the rows."""
+        return self.parameters.get("smoothing") == "auto"
 
     @property
     def given(self):
@@ -405,7 +411,14 @@ def _rescaled(X, exponents):
 # Parameters, weights and options.
 
 
+# Families whose smoothing may be left to the data, and how often it is. That of the Gaussian is the
+# default of the package, the family "auto".
+_LEFT_TO_DATA = {"gaussian": 0.5, "diagonal_gaussian": 0.2}
+
+
 def _parameters(rng, name):
+    if rng.random() < _LEFT_TO_DATA.get(name, 0.0):
+        return {"smoothing": "auto"}
     if rng.random() < 0.6:
         return {}
     log = lambda low, high: float(10.0 ** rng.uniform(low, high))  # noqa: E731
@@ -466,6 +479,7 @@ COMPARISONS = {
     "copies": 0.5,
     "power_of_two": 0.5,
     "unpatched": 0.5,
+    "estimator": 0.3,
 }
 
 
@@ -498,6 +512,8 @@ def draw(seed):
     if rng.random() < 0.2:
         threshold = _pick(rng, [(float(rng.random()), int(rng.integers(-1, 2))), np.inf, 0.0, 1.0],
                           [0.85, 0.05, 0.03, 0.07])  # fmt: skip
+    elif rng.random() < 0.1:
+        threshold = "predictive"
     names = list(COMPARISONS)
     count = int(_pick(rng, [0, 1, 2], [0.3, 0.5, 0.2]))
     comparisons = {_pick(rng, names, list(COMPARISONS.values())) for _ in range(count)}

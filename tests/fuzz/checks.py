@@ -22,7 +22,7 @@ import mpmath
 import numpy as np
 from trees import merged_values, same_tree
 
-from fastrbhc import bhc_linkage, linkage
+from fastrbhc import RBHC, bhc_linkage, linkage
 from fastrbhc._advice import MisfitWarning
 from fastrbhc._engine.clusters.observations import Observations, order_by_value
 from fuzz.cases import SPARSE, patched
@@ -32,6 +32,9 @@ from fuzz.reference import SMALLEST, TOLERANCE, replay, values_to_last
 _MANY_ROWS = 1_500
 _FEW_ROWS = 60
 _CONFIRMED = 3  # doubtful merges of a case that are computed exactly
+
+# Sums of a few numbers, relative to the largest of them.
+_SUM_OFF = 1e-14
 
 # Sums of logarithms, of which the heights of Bayesian trees are differences.
 _LOG_OFF = 1e-9
@@ -109,6 +112,15 @@ def call(case, report=None, **changes):
 def _call(case, given):
     if case.model:
         return bhc_linkage(given, case.record, case.alpha, n_jobs=case.n_jobs)
+    if case.estimator:
+        return RBHC(
+            case.record,
+            algorithm=case.algorithm,
+            neighbors=case.neighbors,
+            threshold=case.threshold,
+            n_jobs=case.n_jobs,
+            audit=case.audit,
+        ).fit(given, sample_weight=case.weights)
     return linkage(
         given,
         case.record,
@@ -174,7 +186,8 @@ def has_to_be_taken(case):
     """Whether there is nothing about the case that a refusal could be for."""
     sizes = np.abs(case.X[case.X != 0.0])
     ordinary = sizes.size == 0 or (sizes.max() < 1e9 and sizes.min() > 1e-9)
-    return ordinary and not case.parameters and not has_to_be_refused(case)
+    usual = not case.parameters or case.left_to_data
+    return ordinary and usual and not has_to_be_refused(case)
 
 
 # The check of a case.
@@ -233,10 +246,45 @@ def level_at(tree, place):
 def judge(tree, case, report=None):
     """The problems of a tree: its structure, its merges, its heights."""
     report = report or Report("tree")
-    problems = structure(tree, case)
+    problems = scaling(tree, case)
+    case = resolved(tree, case)
+    problems = problems or structure(tree, case)
     if problems:
         return problems
     return certify(tree, case, report) + _audited(tree, case)
+
+
+def resolved(tree, case):
+    """The case with what the tree has found: λ, the smoothing, and rows that are scaled."""
+    if isinstance(case.threshold, str):
+        case = replace(case, threshold=tree.threshold)
+    if case.left_to_data:
+        parameters = {"smoothing": tree.family.smoothing}
+        case = replace(case, X=tree.family.observe(case.X).means, parameters=parameters)
+    return case
+
+
+def scaling(tree, case):
+    """Whether columns are scaled by their means and standard deviations."""
+    if not case.left_to_data or len(case.X) > _FEW_ROWS:
+        return []
+    weights = np.ones(len(case.X)) if case.weights is None else case.weights
+    weights = [mpmath.mpf(weight) for weight in weights.tolist()]
+    found = zip(case.X.T.tolist(), tree.family.centre, tree.family.scale, strict=True)
+    for place, (column, centre, scale) in enumerate(found):
+        with mpmath.workdps(1000):  # squares of the largest and of the smallest numbers
+            parts = [(w, mpmath.mpf(x)) for w, x in zip(weights, column, strict=True) if w]
+            total = sum(w for w, _ in parts)
+            mean = sum(w * x for w, x in parts) / total
+            deviation = mpmath.sqrt(sum(w * (x - mean) ** 2 for w, x in parts) / total)
+            rounding = _SUM_OFF * max(abs(x) for _, x in parts) + SMALLEST
+            constant = scale == 1.0 and deviation <= rounding
+            off = abs(scale - deviation) > TOLERANCE * deviation + rounding
+            if abs(centre - mean) > rounding or (off and not constant):
+                expected = f"{float(mean)!r} ± {float(deviation)!r}"
+                text = f"column {place} is scaled by {centre!r} ± {scale!r}, not {expected}"
+                return [Problem("scaling", text)]
+    return []
 
 
 def structure(tree, case):
@@ -509,7 +557,7 @@ def _forest(case, result, report):
     whole = call(case, report, threshold=None, form="plain", audit=False)
     if isinstance(whole, Refusal):
         return "the forest was built, the tree is refused"
-    level = case.threshold
+    level = result.threshold if isinstance(case.threshold, str) else case.threshold
     if level is None or level == np.inf:
         share = (case.seed % 97) / 97.0
         level = level_at(whole, (share, case.seed % 3 - 1))
@@ -552,10 +600,14 @@ def _power_of_two(case, result, report):
     usual = sizes.size and sizes.max() < 1e20 and sizes.min() > 1e-20
     far_weights = case.weights is not None and case.weights.max() > 1e9
     factors = {"spherical_gaussian": 2, "von_mises_fisher": 0, "exponential": 0}
+    if case.left_to_data:
+        factors = {case.family: 0}
     power = case.seed % 41 - 20
     if isinstance(result, Refusal) or not (untied and usual) or far_weights or _tied(result):
         return None
-    if case.family not in factors or case.threshold is not None or case.parameters:
+    if case.parameters and not case.left_to_data:
+        return None
+    if case.family not in factors or case.threshold is not None:
         return None
     other = call(case, report, X=np.ldexp(case.X, power), form="plain", audit=False)
     if isinstance(other, Refusal):
@@ -574,6 +626,26 @@ def _unpatched(case, result, report):
     return _same(case, result, other, f"limits lowered ({', '.join(case.patches)}) and as they are")
 
 
+def _estimator(case, result, report):
+    """The estimator finds the clusters of the tree, and says consistently how it chose them."""
+    threshold = "predictive" if case.threshold is None else case.threshold
+    tree = call(case, report, threshold=threshold, audit=False)
+    model = call(case, report, threshold=threshold, audit=False, estimator=True)
+    if isinstance(tree, Refusal) or isinstance(model, Refusal):
+        return _same(case, tree, model, "linkage and RBHC")
+    if not np.array_equal(model.labels_, tree.cut()):
+        return f"clusters of RBHC: {model.labels_.tolist()}, of linkage: {tree.cut().tolist()}"
+    choice = model.choice_
+    if choice is not None:
+        if not choice.fewest <= choice.n_clusters <= choice.most:
+            return f"{choice.n_clusters} clusters are not in {choice.fewest} to {choice.most}"
+        if choice.n_clusters != model.n_clusters_:
+            return f"{choice.n_clusters} clusters were chosen, {model.n_clusters_} are found"
+        if not np.isfinite([choice.gain, choice.gain_error, *choice.log_likelihoods]).all():
+            return f"the choice is {choice!r}"
+    return None
+
+
 _COMPARE = {
     "permutation": _permutation,
     "plain": _plain,
@@ -584,6 +656,7 @@ _COMPARE = {
     "copies": _copies,
     "power_of_two": _power_of_two,
     "unpatched": _unpatched,
+    "estimator": _estimator,
 }
 
 

@@ -77,7 +77,10 @@ def note(tally, case, report):
         count["neighbors", case.neighbors] += 1
         count["threads", str(case.n_jobs)] += 1
         count["weights", "none" if case.weights is None else "given"] += 1
-        count["threshold", "none" if case.threshold is None else "given"] += 1
+        by_name = isinstance(case.threshold, str)
+        given = case.threshold if by_name else "none" if case.threshold is None else "given"
+        count["threshold", given] += 1
+        count["smoothing", "auto" if case.left_to_data else "other"] += 1
         count["audit", str(case.audit)] += 1
     for name in case.patches:
         count["limits lowered", name] += 1

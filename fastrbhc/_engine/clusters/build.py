@@ -235,17 +235,24 @@ def _all_pairs(geometry, clusters, scratch, out):
 
 
 @kernel
+def place_row(geometry, clusters, means, residuals, weights, row, is_first, alike, scratch):
+    """Make a row the cluster in the last slot; what is alike for all points is computed once."""
+    last = clusters.weights.size - 1
+    clusters.weights[last] = weights[row]
+    for k in range(means.shape[1]):
+        clusters.means[k, last] = means[row, k]
+        clusters.residuals[k, last] = residuals[min(row, residuals.shape[0] - 1), k]
+    if is_first or not alike:
+        clusters.scatter[last] = 0.0
+        refresh(geometry, clusters, last, scratch)
+
+
+@kernel
 def _assign(geometry, clusters, means, residuals, weights, alike, scratch, labels, start, stop):
     """Put each row into the last slot, and find the nearest of the other slots."""
     last = clusters.weights.size - 1
     for row in range(start, stop):
-        clusters.weights[last] = weights[row]
-        for k in range(means.shape[1]):
-            clusters.means[k, last] = means[row, k]
-            clusters.residuals[k, last] = residuals[min(row, residuals.shape[0] - 1), k]
-        if row == start or not alike:
-            clusters.scatter[last] = 0.0
-            refresh(geometry, clusters, last, scratch)
+        place_row(geometry, clusters, means, residuals, weights, row, row == start, alike, scratch)
         best, label = np.inf, 0
         for j in range(last):
             value = dissimilarity(geometry, clusters, j, last, best, scratch)

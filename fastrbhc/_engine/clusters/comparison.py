@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._engine.clusters.build import portions
+from fastrbhc._engine.clusters.build import place_row, portions
 from fastrbhc._engine.clusters.observations import Observations
 from fastrbhc._engine.clusters.record import Clusters, copy_slot, selected
 from fastrbhc._engine.clusters.scratch import new_scratch
-from fastrbhc._engine.geometry.contract import dissimilarity, merge, refresh, storage
+from fastrbhc._engine.geometry.contract import dissimilarity, merge, storage
 from fastrbhc._engine.jit import kernel
 
 
@@ -54,13 +54,7 @@ def _fill(geometry, clusters, means, residuals, weights, alike, scratch, out, st
     """Put each row into the last slot, and compare it with all the other slots."""
     last = clusters.weights.size - 1
     for row in range(start, stop):
-        clusters.weights[last] = weights[row]
-        for k in range(means.shape[1]):
-            clusters.means[k, last] = means[row, k]
-            clusters.residuals[k, last] = residuals[min(row, residuals.shape[0] - 1), k]
-        if row == start or not alike:
-            clusters.scatter[last] = 0.0
-            refresh(geometry, clusters, last, scratch)
+        place_row(geometry, clusters, means, residuals, weights, row, row == start, alike, scratch)
         for j in range(last):
             out[row, j] = dissimilarity(geometry, clusters, j, last, np.inf, scratch)
 

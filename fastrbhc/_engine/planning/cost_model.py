@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fastrbhc._engine.clusters.observations import Observations, take
+from fastrbhc._engine.compilations import listening
 from fastrbhc._engine.geometry.contract import storage
 from fastrbhc._engine.planning.execution import agglomerate, planned_clusters
 from fastrbhc._engine.planning.plan import Plan
@@ -80,8 +81,18 @@ def estimated_seconds(chosen: Plan, geometry: Any, points: Observations) -> floa
         return max(ended - begun, 1e-9)  # what grows faster than the number of rows
 
     def seconds(size: int) -> float:
-        once = attempt(size)
-        # Another size may need kernels that are compiled first: measure again.
+        nonlocal spent
+        before, compiled = spent, False
+
+        def finished() -> None:
+            nonlocal compiled
+            compiled = True
+
+        with listening(lambda: None, finished):
+            once = attempt(size)
+        if compiled:  # a larger sample may need further kernels: for ties, for example
+            spent = before
+            return attempt(size)
         return once if once < _LONG_PILOT_SECONDS else min(once, attempt(size))
 
     size = min(_PILOT, n)
