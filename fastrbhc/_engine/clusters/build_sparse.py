@@ -1,4 +1,4 @@
-"""Clusters of sparse rows: one cluster per point."""
+"""Clusters of sparse rows: one per point or per group of rows, and d of new rows to them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._engine.clusters.record import LEAF_SIZE, SPARE, Clusters, empty_clusters
+from fastrbhc._engine.clusters.record import LEAF_SIZE, SPARE, Clusters, empty_clusters, selected
 from fastrbhc._engine.clusters.scratch import new_scratch
 from fastrbhc._engine.clusters.segments import Segments
 from fastrbhc._engine.clusters.sparse_rows import SparseObservations, put_rows
-from fastrbhc._engine.geometry.contract import refresh, storage
+from fastrbhc._engine.geometry.contract import dissimilarity, refresh, storage
+from fastrbhc._engine.geometry.sparse import bound
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.records import replaced
 
@@ -33,19 +34,87 @@ def clusters_of_sparse_points(
     clusters.weights[n:] = np.nan
     clusters.ranks[:n] = order
     clusters.n_slots = n
-    sizes = np.ones(1) if points.sizes is None else points.sizes
-    put_rows(
-        points.columns,
-        points.values,
-        points.starts,
-        sizes,
-        points.which,
-        clusters.weights[:n],
-        clusters.segments,
-        0,
-    )
-    _refresh(geometry, clusters, n, new_scratch(geometry, 0))
+    _put(clusters, points, clusters.weights[:n])
+    _refresh(geometry, clusters, 0, n, new_scratch(geometry, 0))
     return clusters
+
+
+def _put(clusters: Clusters, rows: SparseObservations, weights: NDArray[np.float64]) -> None:
+    sizes = np.ones(1) if rows.sizes is None else rows.sizes
+    put_rows(
+        rows.columns, rows.values, rows.starts, sizes, rows.which, weights, clusters.segments, 0
+    )
+
+
+def clusters_of_sparse_groups(
+    geometry: Any, rows: SparseObservations, labels: NDArray[np.int64], n_groups: int
+) -> Clusters:
+    """One slot per group of rows; the slot of a group without weight is free."""
+    groups, weights = rows.group_sums(labels, n_groups)
+    clusters = _empty(geometry, n_groups, groups)
+    ones = np.ones(n_groups)
+    _put(clusters, groups, ones)
+    clusters.weights[:] = weights
+    for i in np.flatnonzero(weights > 0.0):
+        _refresh(geometry, clusters, i, i + 1, new_scratch(geometry, 0))
+    clusters.weights[weights == 0.0] = np.nan
+    return clusters
+
+
+def nearest_sparse_clusters(
+    geometry: Any, clusters: Clusters, rows: SparseObservations
+) -> NDArray[np.int64]:
+    """For every row, as a cluster of its own, the slot with the smallest d; the first of ties."""
+    labels = np.empty(rows.which.size, np.int64)
+    _compare(geometry, clusters, rows, _assign, labels)
+    return labels
+
+
+def sparse_row_dissimilarities(
+    geometry: Any, clusters: Clusters, rows: SparseObservations
+) -> NDArray[np.float64]:
+    """d of every row, as a cluster of its own, to every slot; infinite to free slots."""
+    out = np.empty((rows.which.size, clusters.weights.size))
+    _compare(geometry, clusters, rows, _fill, out)
+    out[:, np.isnan(clusters.weights)] = np.inf
+    return out
+
+
+def _compare(
+    geometry: Any, clusters: Clusters, rows: SparseObservations, work: Any, out: Any
+) -> None:
+    """Put one row after another into a further slot, and compare it with all the others."""
+    k, segments = clusters.weights.size, clusters.segments
+    longest = int(np.diff(rows.starts).max(initial=0))
+    end = int(segments.end[0])
+    enlarged = selected(clusters, np.append(np.arange(k), 0))
+    enlarged = replaced(
+        enlarged,
+        segments=replaced(
+            enlarged.segments,
+            columns=np.append(segments.columns[:end], np.zeros(longest, np.int32)),
+            sums=np.append(segments.sums[:end], np.zeros(longest)),
+            end=np.array([end]),
+        ),
+    )
+    sizes = np.ones(1) if rows.sizes is None else rows.sizes
+    weights, scratch = rows.all_weights(), new_scratch(geometry, 0)
+    each = (k + 1) * (rows.width + end // max(k, 1))
+    for start, stop in portions(rows.which.size, each):
+        for row in range(start, stop):
+            enlarged.segments.end[0] = end
+            enlarged.weights[k] = weights[row]
+            put_rows(
+                rows.columns,
+                rows.values,
+                rows.starts,
+                sizes,
+                rows.which[row : row + 1],
+                weights[row : row + 1],
+                enlarged.segments,
+                k,
+            )
+            work(geometry, enlarged, row, scratch, out)
 
 
 def _heaviest_first(points: SparseObservations) -> NDArray[np.intp]:
@@ -80,6 +149,31 @@ def _empty(geometry: Any, capacity: int, points: SparseObservations) -> Clusters
 
 
 @kernel
-def _refresh(geometry, clusters, count, scratch):
-    for i in range(count):
+def _refresh(geometry, clusters, first, last, scratch):
+    for i in range(first, last):
         refresh(geometry, clusters, i, scratch)
+
+
+@kernel
+def _assign(geometry, clusters, row, scratch, labels):
+    """Find the slot nearest to the last one."""
+    last = clusters.weights.size - 1
+    refresh(geometry, clusters, last, scratch)
+    best, label = np.inf, 0
+    for j in range(last):
+        if np.isnan(clusters.weights[j]) or bound(geometry, clusters, j, last) > best:
+            continue
+        value = dissimilarity(geometry, clusters, j, last, best, scratch)
+        if value < best:
+            best, label = value, j
+    labels[row] = label
+
+
+@kernel
+def _fill(geometry, clusters, row, scratch, out):
+    """Compare the last slot with all the others."""
+    last = clusters.weights.size - 1
+    refresh(geometry, clusters, last, scratch)
+    for j in range(last):
+        if not np.isnan(clusters.weights[j]):
+            out[row, j] = dissimilarity(geometry, clusters, j, last, np.inf, scratch)

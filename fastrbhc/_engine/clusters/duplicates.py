@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.build import clusters_of_points, nearest_clusters
-from fastrbhc._engine.clusters.observations import Observations, order_by_value, take
+from fastrbhc._engine.clusters.observations import Observations, take
+from fastrbhc._engine.clusters.sparse_rows import SparseObservations
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.traversal import renumbered
 
@@ -20,30 +21,29 @@ from fastrbhc._engine.traversal import renumbered
 class Collapsed(NamedTuple):
     """The distinct points, in an order that depends only on their values."""
 
-    points: Observations
+    points: Any  # Observations or SparseObservations
     point_of_row: NDArray[np.int64]
 
 
-def collapse(rows: Observations) -> Collapsed:
+def collapse(rows: Observations | SparseObservations) -> Collapsed:
     """Collapse repeated rows; O(n log n).
 
     The points are ordered by a hash of their values. This order breaks ties between
     dissimilarities, so that the tree does not depend on the order of the rows. As the hash scatters
     neighbours, ties on a grid do not lead to one long chain of merges.
     """
-    n = rows.means.shape[0]
-    order, same = order_by_value(rows)
+    n = rows.shape[0]
+    order, same = rows.order_by_value()
     starts = np.flatnonzero(~same)
     point_of_row = np.empty(n, np.int64)
     point_of_row[order] = np.cumsum(~same) - 1
     points = take(rows, order[starts])
     if starts.size < n:
-        weights = np.ones(n) if rows.weights is None else rows.weights
-        points = points._replace(weights=np.add.reduceat(weights[order], starts))
+        points = points._replace(weights=np.add.reduceat(rows.all_weights()[order], starts))
     return Collapsed(points, point_of_row)
 
 
-def distinct_points(geometry: Any, rows: Observations) -> Collapsed:
+def distinct_points(geometry: Any, rows: Observations | SparseObservations) -> Collapsed:
     """Distinct points; rows of weight 0 belong to the nearest point."""
     if rows.weights is None or rows.weights.all():
         return collapse(rows)

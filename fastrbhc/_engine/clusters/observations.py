@@ -6,7 +6,7 @@ rows are adjacent in this order, and `duplicates` collapses them.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,22 +26,49 @@ class Observations(NamedTuple):
     residuals: NDArray[np.float64] | None = None
     weights: NDArray[np.float64] | None = None
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of rows and of columns."""
+        n, n_columns = self.means.shape
+        return n, n_columns
 
-def weighted(rows: Observations, sample_weight: NDArray[np.float64] | None) -> Observations:
+    @property
+    def width(self) -> int:
+        """About how many numbers a row has."""
+        return self.means.shape[1]
+
+    def all_weights(self) -> NDArray[np.float64]:
+        """The weight of each row."""
+        return np.ones(len(self.means)) if self.weights is None else self.weights
+
+    def weighted(self, sample_weight: NDArray[np.float64] | None) -> Observations:
+        """The same rows with their weights multiplied by the sample weights."""
+        if sample_weight is None:
+            return self
+        weights = sample_weight if self.weights is None else self.weights * sample_weight
+        return self._replace(weights=weights)
+
+    def take(self, which: NDArray[np.intp]) -> Observations:
+        """Some of the rows."""
+        return Observations(
+            np.take(self.means, which, axis=0),
+            None if self.residuals is None else np.take(self.residuals, which, axis=0),
+            None if self.weights is None else self.weights[which],
+        )
+
+    def order_by_value(self) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """An order in which equal rows are adjacent, and whether each equals the one before."""
+        return order_by_value(self)
+
+
+def weighted(rows: Any, sample_weight: NDArray[np.float64] | None) -> Any:
     """The same rows with their weights multiplied by the sample weights."""
-    if sample_weight is None:
-        return rows
-    weights = sample_weight if rows.weights is None else rows.weights * sample_weight
-    return rows._replace(weights=weights)
+    return rows.weighted(sample_weight)
 
 
-def take(rows: Observations, which: NDArray[np.intp]) -> Observations:
+def take(rows: Any, which: NDArray[np.intp]) -> Any:
     """Some of the rows."""
-    return Observations(
-        np.take(rows.means, which, axis=0),
-        None if rows.residuals is None else np.take(rows.residuals, which, axis=0),
-        None if rows.weights is None else rows.weights[which],
-    )
+    return rows.take(which)
 
 
 def column_ranges(X: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -6,10 +6,11 @@ order. Rows are never copied: points refer to the rows of X that they stand for.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.math.double_double import divide
@@ -43,6 +44,11 @@ class SparseObservations(NamedTuple):
         """The number of entries of all rows together."""
         return int((self.starts[self.which + 1] - self.starts[self.which]).sum())
 
+    @property
+    def width(self) -> int:
+        """About how many numbers a row has."""
+        return 1 + self.n_entries // max(self.which.size, 1)
+
     def all_weights(self) -> NDArray[np.float64]:
         """The weight of each row."""
         if self.weights is not None:
@@ -60,9 +66,23 @@ class SparseObservations(NamedTuple):
         weights = None if self.weights is None else self.weights[which]
         return self._replace(which=self.which[which], weights=weights)
 
-    def without_weights(self) -> SparseObservations:
-        """The same rows with the weights that they have by themselves."""
-        return self._replace(weights=None)
+    def group_sums(
+        self, labels: NDArray[np.int64], n_groups: int
+    ) -> tuple[SparseObservations, NDArray[np.float64]]:
+        """The groups of rows as rows, and their weights, which are 0 for groups without weight."""
+        weights = self.all_weights()
+        sizes = np.ones(1) if self.sizes is None else self.sizes[self.which]
+        n, n_columns = self.shape
+        counts = self.starts[self.which + 1] - self.starts[self.which]
+        chosen = sparse.csr_array(
+            (self.values, self.columns, self.starts), shape=(self.starts.size - 1, n_columns)
+        )
+        if n < self.starts.size - 1 or (self.which != np.arange(n)).any():
+            chosen = chosen[self.which]
+        factors = np.where(weights > 0.0, weights / sizes, 0.0)
+        joining = sparse.csr_array((factors, (labels, np.arange(n))), shape=(n_groups, n))
+        assert counts.sum() == chosen.nnz
+        return sparse_rows(joining @ chosen), np.bincount(labels, weights, n_groups)
 
     def order_by_value(self) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """An order in which equal rows are adjacent, and whether each equals the one before."""
@@ -99,6 +119,33 @@ class SparseObservations(NamedTuple):
         return bool(
             _all_equal(self.columns, self.values, self.starts, self._sizes(), rows, others)
         )
+
+
+def sparse_rows(X: Any, sizes: NDArray[np.float64] | None = None) -> SparseObservations:
+    """All rows of a CSR matrix, without zeros or repeated entries and in order if it was so."""
+    X = canonical(X)
+    return SparseObservations(
+        X.indices.astype(np.int32, copy=False),
+        X.data,
+        X.indptr.astype(np.int64, copy=False),
+        X.shape[1],
+        np.arange(X.shape[0]),
+        sizes,
+    )
+
+
+def canonical(X: Any) -> Any:
+    """A CSR matrix with ascending columns, each once in a row, and no zeros; X is left alone."""
+    row_starts = np.zeros(X.indices.size + 1, bool)
+    row_starts[X.indptr] = True
+    in_order = bool((np.diff(X.indices) > 0)[~row_starts[1:-1]].all()) if X.indices.size else True
+    if in_order and X.indptr[-1] == X.data.size and X.data.all():
+        return X
+    X = X.copy()
+    X.has_canonical_format = X.has_sorted_indices = False
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    return X
 
 
 @kernel
