@@ -61,6 +61,17 @@ def test_kind_without_its_file_is_left_out_and_named(capsys):
     assert "fifth, lost: left out, there is no file" in capsys.readouterr().out
 
 
+def test_what_is_not_measured_stays_in_the_table(tmp_path):
+    first, second = (
+        {"set": kind.heading, "data": kind.name, "predictive": 0.5, "hdbscan": 0.25}
+        for kind in ALL[:2]
+    )
+    path = tmp_path / "table.csv"
+    labelled.write_table([first, second], path)
+    measured = {"set": first["set"], "data": first["data"], "predictive": 0.75}
+    assert labelled.with_known([measured], path) == [first | {"predictive": 0.75}, second]
+
+
 @pytest.mark.parametrize("family", ["poisson", "multinomial"])
 def test_roots_of_counts_suit_other_methods(family):
     X = np.array([[1.0, 3.0], [4.0, 12.0]])

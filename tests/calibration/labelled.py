@@ -4,8 +4,8 @@
 
 Prints the mean adjusted Rand index of each set and method. Writes a table with a row for each kind
 of data, and a picture, to a folder. Kinds whose package or file is not there are left out, and a
-line says so. Other methods take most of the time; ``--without-peers`` leaves them out, and then
-nothing is written.
+line says so. Other methods take most of the time. With ``--sets`` or ``--without-peers``, what is
+not measured stays as it is in the table.
 """
 
 from __future__ import annotations
@@ -93,6 +93,25 @@ def show_means(rows):
         print(f"{'':26} {means[0] / means[1]:.3f} of the same trees, told the number")
 
 
+def with_known(rows, path):
+    """Rows for all kinds, with what a table already has where nothing new is known."""
+    known = {}
+    if path.exists():
+        with open(path, newline="") as file:
+            known = {(row["set"], row["data"]): _numbers(row) for row in csv.DictReader(file)}
+    for row in rows:
+        key = row["set"], row["data"]
+        known[key] = known.get(key, {}) | row
+    keys = [(kind.heading, kind.name) for kind in ALL]
+    return [known[key] for key in keys if key in known]
+
+
+def _numbers(row):
+    names = list(row)
+    first = names.index("predictive")
+    return row | {name: float(row[name]) for name in names[first:]}
+
+
 def write_table(rows, path):
     with open(path, "w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
@@ -132,12 +151,13 @@ def main():
     begins = tuple(options.sets or [""])
     chosen = [kind for kind in ALL if kind.heading.startswith(begins)]
     rows = measure_all(chosen, not options.without_peers)
-    if not rows:
-        return
-    show_means(rows)
-    if options.folder and not options.without_peers:
-        write_table(rows, options.folder / f"{NAME}.csv")
-        draw([row for row in rows if row["set"] == SHOWN], options.folder / f"{NAME}.png")
+    if options.folder:
+        path = options.folder / NAME
+        rows = with_known(rows, path.with_suffix(".csv"))
+        write_table(rows, path.with_suffix(".csv"))
+        draw([row for row in rows if row["set"] == SHOWN], path.with_suffix(".png"))
+    if rows:
+        show_means(rows)
 
 
 if __name__ == "__main__":
