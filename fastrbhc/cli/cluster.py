@@ -216,7 +216,7 @@ def _summarise(name: str, table: Table, model: Any, arguments: argparse.Namespac
     columns = [key for key, value in given.items() if isinstance(value, tuple)]
     described = [f"{key} {value}" for key, value in given.items() if key not in columns]
     if columns:
-        described.append("of columns divided by their standard deviations")
+        described.append("of columns divided by their widths")
     print(f"family {family.name}" + (f" ({', '.join(described)})" if described else ""))
     if isinstance(arguments.threshold, str):
         origin = f"by {arguments.threshold}"

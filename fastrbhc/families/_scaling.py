@@ -4,6 +4,12 @@ The paper's φ₁(t) = φ(t + αγ) leaves the direction γ of the shift open. F
 identity if the columns are taken as they are. With γ the diagonal matrix of the variances of the
 columns, α is a share of them. That is the same as dividing each column by its standard deviation
 first, because all other terms of d are unaffected by such a scaling.
+
+The standard deviation of a column is that of all rows. Clusters that are far apart in one column
+are narrow beside it, and the smoothing hides them if the other columns have no clusters. Another
+measure of width is e^h/√(2πe), where h is the entropy: the standard deviation of normal rows with
+the same entropy. For k clusters that are far apart it is k times the width of one, however far that
+is. So if columns have gaps, one of the records to choose from has these scaled by their entropy.
 """
 
 from __future__ import annotations
@@ -12,9 +18,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
-# Shares of the variance to choose a smoothing from.
+# Shares of the variance to choose a smoothing from, and the one for columns scaled by entropy.
 SHARES = (0.1, 0.3, 1.0)
+SHARE_OF_ENTROPIC = 1.0
+# A column has gaps if its entropy is so much less than that of the nearest column with one mode. Of
+# rows with one mode it is at most 0.1 less, of two clusters six deviations apart 0.2.
+_LEAST_GAPS = 0.12
+# Gaps are seen between quantiles: so many at most, and each for so many distinct values at least.
+_MOST_QUANTILES, _FEWEST_QUANTILES, _VALUES_PER_QUANTILE = 32, 4, 8
 # Scaled values beyond this are moved here. Those of rows with weight are far below it.
 _FARTHEST = 1e100
 
@@ -26,25 +39,12 @@ def centre_and_scale(
     X: NDArray[np.float64], sample_weight: NDArray[np.float64] | None
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """The mean and the standard deviation of each column; 1 for the latter if it is constant."""
-    centres, scales = zip(*(_moments(column, sample_weight) for column in X.T), strict=True)
+    moments = [_moments(*_distinct(column, sample_weight)) for column in X.T]
+    centres, scales = zip(*moments, strict=True)
     return centres, scales
 
 
-def _moments(
-    column: NDArray[np.float64], sample_weight: NDArray[np.float64] | None
-) -> tuple[float, float]:
-    """Sums over the distinct values in ascending order, each with the weight of all its rows.
-
-    So another order of the rows, or copies in place of weights, change no bit. They would decide
-    ties between dissimilarities of scaled rows otherwise.
-    """
-    if sample_weight is not None:  # weights of one value are added up in ascending order too
-        order = np.lexsort((sample_weight, column))
-        column, sample_weight = column[order], sample_weight[order]
-    values, place = np.unique(column, return_inverse=True)
-    weights = np.bincount(place, sample_weight)
-    values, weights = values[weights > 0], weights[weights > 0]
-    shares = weights / weights.sum()
+def _moments(values: NDArray[np.float64], shares: NDArray[np.float64]) -> tuple[float, float]:
     centre = (shares * values).sum()
     width = np.abs(values - centre).max()
     if values.size == 1 or width == 0.0:
@@ -54,14 +54,76 @@ def _moments(
     return float(centre), float(scale) or 1.0  # 0 if it underflows
 
 
+def _distinct(
+    column: NDArray[np.float64], sample_weight: NDArray[np.float64] | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The distinct values in ascending order, each with the share of all its rows.
+
+    So another order of the rows, or copies in place of weights, change no bit of sums over them.
+    They would decide ties between dissimilarities of scaled rows otherwise.
+    """
+    if sample_weight is not None:  # weights of one value are added up in ascending order too
+        order = np.lexsort((sample_weight, column))
+        column, sample_weight = column[order], sample_weight[order]
+    values, place = np.unique(column, return_inverse=True)
+    weights = np.bincount(place, sample_weight)
+    values, weights = values[weights > 0], weights[weights > 0]
+    return values, weights / weights.sum()
+
+
+def _entropic_scale(
+    values: NDArray[np.float64], shares: NDArray[np.float64], scale: float
+) -> float:
+    """The width of a column by its entropy if it has gaps, and its standard deviation otherwise.
+
+    Quantiles for equal shares say how dense the values are: the density is inverse to the distance
+    between neighbours. It has one mode if the distances fall and then rise. The entropy is compared
+    with that of the nearest such column, whose distances are averaged where they do not; if it is
+    much less, there are gaps. The width is that of normal rows with the same entropy.
+    """
+    count = min(values.size // _VALUES_PER_QUANTILE, _MOST_QUANTILES)
+    if count < _FEWEST_QUANTILES:
+        return scale
+    levels = (np.arange(count) + 0.5) / count
+    distances = np.diff(values[np.searchsorted(np.cumsum(shares), levels)]) / scale
+    if not distances.min() > 0.0:  # one value has a larger share, and no density
+        return scale
+    rising = [_log_means(distances[mode:]) for mode in range(count)]
+    falling = [_log_means(distances[:mode][::-1]) for mode in range(count)]
+    one_mode = min(map(sum, zip(rising, falling, strict=True))) / distances.size
+    entropy = np.log(distances).mean()
+    if one_mode - entropy < _LEAST_GAPS:
+        return scale
+    return scale * float(np.exp(entropy - np.log(np.diff(ndtri(levels))).mean()))
+
+
+def _log_means(distances: NDArray[np.float64]) -> float:
+    """The sum of the logarithms of distances, averaged with the next ones until they rise."""
+    blocks: list[tuple[float, int]] = []
+    for distance in distances:
+        total, size = float(distance), 1
+        while blocks and blocks[-1][0] * size >= total * blocks[-1][1]:
+            before, number = blocks.pop()
+            total, size = total + before, size + number
+        blocks.append((total, size))
+    return float(sum(size * np.log(total / size) for total, size in blocks))
+
+
 def shares_of_variance(
     family: AnyFamily, X: NDArray[np.float64], sample_weight: NDArray[np.float64] | None
 ) -> tuple[AnyFamily, ...]:
     """The records to choose from if the smoothing of this one is left to the data."""
     if not left_to_data(family.smoothing):
         return ()
-    columns = centre_and_scale(X, sample_weight)
-    return tuple(type(family)(share, *columns) for share in SHARES)
+    columns = [_distinct(column, sample_weight) for column in X.T]
+    centre, scale = zip(*(_moments(*column) for column in columns), strict=True)
+    entropic = tuple(
+        _entropic_scale(*column, width) for column, width in zip(columns, scale, strict=True)
+    )
+    offered = [type(family)(share, centre, scale) for share in SHARES]
+    if entropic != scale:
+        offered.append(type(family)(SHARE_OF_ENTROPIC, centre, entropic))
+    return tuple(offered)
 
 
 def scaled(X: NDArray[np.float64], centre: Columns, scale: Columns) -> NDArray[np.float64]:

@@ -46,9 +46,10 @@ class Gaussian(NamedTuple):
         inside the cone of covariances). Its unit is that of the data, squared: scale the columns
         first, so that it means the same in every column. "auto" derives it from the data: ε is a
         share of the variance of each column, 0.1, 0.3 or 1, whichever predicts held-out rows best
-        (see `fastrbhc.selection`). Units and origins of the columns then do not matter.
+        (see `fastrbhc.selection`). Units and origins of the columns then do not matter. Columns
+        with gaps may be scaled by their entropy instead, if that predicts clearly better.
     centre, scale : tuple of float, optional
-        A mean and a standard deviation for every column, by which the rows are standardised
+        A mean and a standard deviation, or another width, for every column. Rows are scaled by them
         before anything else. "auto" finds them; they are seldom given by hand.
 
     Examples
