@@ -7,9 +7,11 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from fastrbhc.families import Family
 
@@ -40,15 +42,18 @@ def deliberately() -> Iterator[None]:
         _deliberate.reset(token)
 
 
-def warn_of_misfits(X: NDArray[np.float64], family: Family, names: list[str] | None) -> None:
+def warn_of_misfits(X: Any, family: Family, names: list[str] | None) -> None:
     """Warn, at the user's call, if the rows look like something else than the family takes.
 
     ``names`` are those of the columns, if they have any.
     """
     if _deliberate.get():
         return
-    found = list(family.advice(_sample(X), names))
-    if is_matrix_of_distances(X):
+    if issparse(X):  # the values that are not zero say enough
+        found = list(family.advice(_sample(X).data[:, None], None)) if X.nnz else []
+    else:
+        found = list(family.advice(_sample(X), names))
+    if not issparse(X) and is_matrix_of_distances(X):
         found.append(
             "X looks like a matrix of distances (square, symmetric, with zeros on the diagonal), "
             "and its rows are clustered as if they were points: give the rows that the distances "
@@ -77,7 +82,7 @@ def is_matrix_of_distances(X: NDArray[np.float64]) -> bool:
     return n_zeros - n < 0.5 * n * (n - 1)
 
 
-def _sample(X: NDArray[np.float64]) -> NDArray[np.float64]:
+def _sample(X: Any) -> Any:
     """Rows at even distances, all of them if they are few."""
     n, n_features = X.shape
     most = min(_MOST_ROWS, max(100, _MOST_VALUES // n_features))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 
@@ -24,12 +23,12 @@ class TreeEstimator(Stamped, FittedHTML, ClusterMixin, BaseEstimator):
         """The family or model that the parameters name; the tags follow from its domain."""
         raise NotImplementedError
 
-    def _check(self, X: ArrayLike, given: HasDomain, *, reset: bool) -> NDArray[np.float64]:
+    def _check(self, X: ArrayLike, given: HasDomain, *, reset: bool, layout: str = "dense") -> Any:
         """X as rows for a family or model: those of a fit (``reset``), or new ones."""
-        values = as_rows(X, given, min_rows=2 if reset else 1)
+        values = as_rows(X, given, min_rows=2 if reset else 1, layout=layout)
         if not reset:  # before a family finds that it has scales for other columns
             self._check_columns(X, reset=False)
-        rows = check_values(values, given, column_names(X))
+        rows = check_values(values, given, column_names(X), layout=layout)
         if reset:
             self._check_columns(X, reset=True)
         return rows

@@ -15,6 +15,7 @@ from fastrbhc._engine.agglomeration.merge_order import by_level
 from fastrbhc._engine.clusters.duplicates import distinct_points, with_repeated_rows
 from fastrbhc._engine.clusters.observations import Observations, weighted
 from fastrbhc._engine.clusters.principal_axes import rotate_to_principal_axes
+from fastrbhc._engine.geometry.contract import usual_backend
 from fastrbhc._engine.planning.cost_model import warn_if_long
 from fastrbhc._engine.planning.execution import (
     agglomerate,
@@ -25,7 +26,7 @@ from fastrbhc._engine.planning.execution import (
 from fastrbhc._engine.planning.plan import Plan, plan
 from fastrbhc._options import CheckedOptions
 from fastrbhc._progress import Progress
-from fastrbhc.families import Family
+from fastrbhc.families import Family, geometry_of
 from fastrbhc.reducibility.audit import Tally, audit_merges
 from fastrbhc.reducibility.compare import first_departure
 from fastrbhc.reducibility.report import report_of
@@ -38,12 +39,12 @@ _SAMPLE_SEED = 0
 
 
 def build(
-    X: NDArray[np.float64],
+    X: Any,
     family: Family,
     sample_weight: NDArray[np.float64] | None,
     options: CheckedOptions,
 ) -> Dendrogram:
-    """The tree of rows that have been checked; it remembers this family."""
+    """The tree of rows that have been checked, dense or sparse; it remembers this family."""
     n, n_features = X.shape
     origin = Origin(family, n_features)
     leaf_weights = np.ones(n) if sample_weight is None else sample_weight
@@ -53,20 +54,21 @@ def build(
         return (
             tree if options.audit is False else replace(tree, audit=report_of(tree, "proof", True))
         )
-    geometry = family.geometry(n_features)
     rows = weighted(family.observe(X), sample_weight)
+    geometry = geometry_of(family, rows)
     del X
     points, point_of_row = distinct_points(geometry, rows)
     del rows
     points = rotate_to_principal_axes(geometry, points)
-    n_points = points.means.shape[0]
+    n_points = points.shape[0]
     chosen = plan(
         family.reducible,
         n_points,
-        n_features,
+        points.width,
         options.algorithm,
         options.neighbors,
         options.n_threads,
+        usual_backend(geometry),
     )
     warn_if_long(chosen, geometry, points)
     points_for_audit = None if options.audit is False else points
@@ -108,7 +110,7 @@ def _directly(family: Family, geometry: Any, points: Observations, threshold: fl
     """The merges of few points; merges at the same height are ordered as with many points."""
     merges = direct(geometry, points, threshold)
     if family.reducible and (merges.heights[1:] <= merges.heights[:-1]).any():
-        return by_level(merges, points.means.shape[0])
+        return by_level(merges, points.shape[0])
     return merges
 
 
@@ -130,7 +132,7 @@ def _examine(
     report: Callable[[str, int], None],
 ) -> _Findings:
     """Count violations of reducibility in the merges, and build the greedy tree to compare with."""
-    n, n_features = points.means.shape
+    n = points.shape[0]
     tally, sample, greedy = None, None, None
     if not family.reducible:
         sample = _sample(n, merges.heights.size) if options.audit == "sample" else None
@@ -139,7 +141,15 @@ def _examine(
             space = planned_space(chosen, geometry, clusters, threads, audited=True)
             tally = audit_merges(space, *merges, sample, threads, report)
     if chosen.algorithm == "nn_chain":
-        exact = plan(family.reducible, n, n_features, "auto", options.neighbors, options.n_threads)
+        exact = plan(
+            family.reducible,
+            n,
+            points.width,
+            "auto",
+            options.neighbors,
+            options.n_threads,
+            usual_backend(geometry),
+        )
         if exact.algorithm == "direct":
             greedy = _directly(family, geometry, points, options.threshold)
         else:

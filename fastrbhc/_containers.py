@@ -29,7 +29,7 @@ class ColumnError(ValueError):
         self.column = column
 
 
-def as_matrix(X: Any, name: str = "X") -> Any:
+def as_matrix(X: Any, name: str = "X", *, fits_memory: bool = True) -> Any:
     """X as an array of numbers or a sound sparse matrix; shape and values are not checked."""
     if isinstance(X, str | bytes | os.PathLike):
         raise ValueError(
@@ -44,7 +44,7 @@ def as_matrix(X: Any, name: str = "X") -> Any:
             f"pass {name}.collect()"
         )
     if sparse.issparse(X):
-        return sound_sparse(X, name)
+        return sound_sparse(X, name, fits_memory=fits_memory)
     if column_names(X) is not None:
         return frame_numbers(X, name)
     rows = X if isinstance(X, list | tuple) else [X]

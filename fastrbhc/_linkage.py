@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike
 
 from fastrbhc._advice import warn_of_misfits
 from fastrbhc._choosing import Guess, grow
-from fastrbhc._options import LinkageOptions
+from fastrbhc._options import LinkageOptions, layout_for
 from fastrbhc._progress import compiling_shown
 from fastrbhc._validation import check_rows, check_weights, column_names
 from fastrbhc.families import Family, as_family
@@ -39,7 +39,7 @@ def linkage(
     ----------
     X : array-like of shape (n, d)
         Rows of counts or measurements: an array of any layout, a data frame, or, for families of
-        counts, a sparse matrix (made dense, as means of clusters are).
+        counts, a sparse matrix, which stays sparse if it is large and most of its values are zero.
     family : str or record, default="auto"
         A record from `fastrbhc.families`, or its name: "spherical_gaussian" (or "ward"),
         "gaussian", "diagonal_gaussian", "von_mises_fisher" (or "cosine"), "poisson",
@@ -51,10 +51,13 @@ def linkage(
         is for reducible families, and its tree is the greedy one. "nn_chain" merges one such pair
         after another; if the family is not reducible, its tree can differ from the greedy one.
         "auto" is "levels" if the family is reducible, and "greedy" otherwise.
-    neighbors : {"auto", "brute", "kd_tree"}, default="auto"
+    neighbors : {"auto", "brute", "kd_tree", "inverted"}, default="auto"
         How nearest clusters are found: "brute" scans all of them, "kd_tree" searches only boxes
         that may contain a nearer one. The tree is the same, to the bit. "auto" chooses the kd-tree
-        for few columns. Memory is O(n) with either.
+        for few columns. Memory is O(n) with either, and both make sparse rows dense. "inverted"
+        is for counts that are mostly zero. It makes rows sparse, and adds up what a cluster shares
+        with all others column by column; heights agree with those of dense rows to about 13
+        digits. "auto" chooses it for large sparse matrices with many columns.
     threshold : float or {"predictive", "gap", "evidence", "kmeans"}, optional
         λ: a pair is merged only if d < λ, and the result is a forest. By default the whole tree is
         built, which can be cut at any λ afterwards; a greedy tree cut at λ gives that forest. In a
@@ -108,7 +111,7 @@ def linkage(
     family = as_family(family)
     options = LinkageOptions(algorithm, neighbors, threshold, n_jobs, progress, audit)
     checked = options.checked(family)
-    rows = [check_rows(X, family)]
+    rows = [check_rows(X, family, layout=layout_for(neighbors))]
     weights = check_weights(sample_weight, rows[0].shape[0])
     names = column_names(X)
     warn_of_misfits(rows[0], family, names)

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.comparison import row_dissimilarities
 from fastrbhc._engine.clusters.observations import weighted
-from fastrbhc.families import Family
+from fastrbhc.families import Family, geometry_of
 
 
 class ForNewRows(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
@@ -22,6 +23,8 @@ class ForNewRows(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     labels_: NDArray[np.int64]
     n_clusters_: int
     _check: Any
+
+    _layout = "dense"  # of the rows of the fit
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """The cluster with the smallest dissimilarity to each new row.
@@ -38,9 +41,9 @@ class ForNewRows(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         """
         check_is_fitted(self)
         family = self._family  # the family of the fit: parameters may have been set since
-        rows = self._check(X, family, reset=False)
-        geometry = family.geometry(rows.shape[1])
-        return statistics.nearest_clusters(geometry, self._clusters, family.observe(rows))
+        rows = family.observe(self._check(X, family, reset=False, layout=self._layout))
+        geometry = geometry_of(family, rows)
+        return statistics.nearest_clusters(geometry, self._clusters, rows)
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """The dissimilarity d between each row, as a cluster of its own, and each cluster.
@@ -133,9 +136,8 @@ class ForNewRows(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         """What `transform` returns, as an array whatever ``set_output`` says."""
         check_is_fitted(self)
         family = self._family  # the family of the fit: parameters may have been set since
-        rows = self._check(X, family, reset=False)
-        geometry = family.geometry(rows.shape[1])
-        return row_dissimilarities(geometry, self._clusters, family.observe(rows))
+        rows = family.observe(self._check(X, family, reset=False, layout=self._layout))
+        return row_dissimilarities(geometry_of(family, rows), self._clusters, rows)
 
     @property
     def _n_features_out(self) -> int:
@@ -146,8 +148,9 @@ class ForNewRows(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     ) -> None:
         """Keep the statistics of the clusters, for new rows."""
         self._family = family
-        geometry = family.geometry(rows.shape[1])
+        self._layout = "sparse" if issparse(rows) else "dense"
         points = weighted(family.observe(rows), weights)
+        geometry = geometry_of(family, points)
         self._clusters = statistics.clusters_of_groups(
             geometry, points, self.labels_, self.n_clusters_
         )

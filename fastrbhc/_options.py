@@ -56,6 +56,11 @@ class LinkageOptions:
         )
 
 
+def layout_for(neighbors: str) -> str:
+    """How rows have to be stored for an option ``neighbors``; see `check_rows`."""
+    return {"inverted": "sparse", "auto": "auto"}.get(neighbors, "dense")
+
+
 @dataclass(frozen=True)
 class CheckedOptions:
     """Options that have been checked."""

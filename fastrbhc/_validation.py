@@ -7,11 +7,13 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array, issparse
 from sklearn.utils import check_array
 
-from fastrbhc._containers import as_column, as_matrix, column_names
+from fastrbhc._containers import as_column, as_matrix, check_memory, column_names, memory
 from fastrbhc._cores import available_cores
 from fastrbhc._engine.clusters.observations import column_ranges
+from fastrbhc._engine.clusters.sparse_rows import canonical
 from fastrbhc.families import Domain, Family
 
 # Squares of differences, times the total weight and summed over columns, have to stay finite.
@@ -21,6 +23,9 @@ _LARGEST = 1e120
 _SMALLEST = 1e-120
 _LIGHTEST, _HEAVIEST = 1e-50, 1e50
 _MOST_THREADS = 256
+# Sparse matrices with less than this share of non-zeros stay sparse, if they have more columns and
+# more values than these.
+_FEW_NONZEROS, _FEW_COLUMNS, _FEW_VALUES = 0.25, 16, 1_000_000
 
 
 class HasDomain(Protocol):
@@ -36,18 +41,35 @@ class HasDomain(Protocol):
         """Refuse rows within the domain that do not suit the parameters."""
 
 
-def check_rows(X: ArrayLike, family: HasDomain, *, min_rows: int = 2, name: str = "X") -> Any:
-    """X as a float64 matrix of rows in the domain of the family, or of the model."""
-    values = as_rows(X, family, min_rows=min_rows, name=name)
-    return check_values(values, family, column_names(X), name)
+def check_rows(
+    X: ArrayLike,
+    family: HasDomain,
+    *,
+    min_rows: int = 2,
+    name: str = "X",
+    layout: str = "dense",
+) -> Any:
+    """X as a float64 matrix of rows in the domain of the family, or of the model.
+
+    It is dense, or sparse, or ("auto") what suits the rows if they are sparse.
+    """
+    values = as_rows(X, family, min_rows=min_rows, name=name, layout=layout)
+    return check_values(values, family, column_names(X), name, layout)
 
 
-def as_rows(X: ArrayLike, family: HasDomain, *, min_rows: int = 2, name: str = "X") -> Any:
+def as_rows(
+    X: ArrayLike,
+    family: HasDomain,
+    *,
+    min_rows: int = 2,
+    name: str = "X",
+    layout: str = "dense",
+) -> Any:
     """X as a float64 matrix, sparse if it was and the family takes that; values unchecked."""
     if _is_matrix(X, min_rows):
         return X
     return check_array(
-        as_matrix(X, name),
+        as_matrix(X, name, fits_memory=layout == "dense"),
         accept_sparse="csr" if family.domain.takes_sparse else False,
         dtype=np.float64,
         order="C",
@@ -80,25 +102,45 @@ def check_groups(X0: ArrayLike, X1: ArrayLike, family: Family) -> tuple[Any, Any
 
 
 def check_values(
-    values: Any, family: HasDomain, columns: list[str] | None = None, name: str = "X"
-) -> NDArray[np.float64]:
+    values: Any,
+    family: HasDomain,
+    columns: list[str] | None = None,
+    name: str = "X",
+    layout: str = "dense",
+) -> Any:
     """Reject values outside the domain of a family, naming the first such row and column."""
-    if hasattr(values, "toarray"):
-        values = values.toarray()  # means of clusters are dense anyway
+    if layout == "sparse" and family.domain.takes_sparse:
+        values = csr_array(values)
+    elif layout == "sparse":
+        raise ValueError(
+            f"neighbors='inverted' is for families of counts, which take zeros, and "
+            f"{family.name!r} is none"
+        )
+    if issparse(values):
+        values = canonical(values)
+        if layout == "dense" or (layout == "auto" and not _stays_sparse(values, family)):
+            check_memory(values.shape, f"Input {name}")
+            values = values.toarray()
+    whole, values = values, values.data[:, None] if issparse(values) else values
 
     def refuse(wrong: NDArray[np.bool_], what: str, advice: str) -> None:
         if wrong.any():
             row, column = (int(place) for place in np.argwhere(wrong)[0])
+            if whole is not values:
+                place, row = row, int(np.searchsorted(whole.indptr, row, side="right")) - 1
+                column = int(whole.indices[place])
             label = f"column {column}" if columns is None else f"column {columns[column]!r}"
             counting = " Rows and columns count from 0." if columns is None else ""
             others = int(wrong.sum()) - 1
             more = f" (and {others} more)" if others else ""
             raise ValueError(
-                f"{what}: row {row}, {label} is {values[row, column]:g}{more}. {advice}{counting}"
+                f"{what}: row {row}, {label} is {whole[row, column]:g}{more}. {advice}{counting}"
             )
 
     # One pass over all values decides whether to search for an invalid one.
-    lowest, highest = values.min(), values.max()
+    lowest, highest = values.min(initial=np.inf), values.max(initial=-np.inf)
+    if whole is not values:
+        lowest, highest = min(lowest, 0.0), max(highest, 0.0)
     domain = family.domain
     if not (np.isfinite(lowest) and np.isfinite(highest)):
         advice = "Drop such rows or fill in the values first."
@@ -128,7 +170,7 @@ def check_values(
             f"{takes}: {remedy}",
         )
     if domain.needs_positive_total:
-        empty = np.flatnonzero(values.sum(axis=1) <= 0.0)
+        empty = np.flatnonzero(np.asarray(whole.sum(axis=1)).ravel() <= 0.0)
         if empty.size:
             raise ValueError(
                 f"Input {name} contains {empty.size} rows without any count, the first being "
@@ -142,9 +184,32 @@ def check_values(
                 f"Input {name} contains {zero.size} rows of zeros, the first being row {zero[0]}. "
                 f"The {kind} {family.name!r} needs a direction in every row: drop such rows."
             )
+    if whole is not values:
+        # Any column is 0 in some row: two rows with its range stand for all.
+        values = np.array([[0.0], [highest]])
+        if domain.needs_positive_total:
+            values = np.asarray(whole.sum(axis=1)).reshape(-1, 1)
     _check_resolution(values, family, name)
     family.check_rows(values)
-    return values
+    return whole
+
+
+def _stays_sparse(X: Any, family: HasDomain) -> bool:
+    """Whether the rows of a sparse matrix are better left sparse.
+
+    Small matrices, few columns and many non-zeros are faster dense, and so are families without
+    bounds for sparse rows, as long as that fits a quarter of the memory.
+    """
+    n, n_columns = X.shape
+    if 32 * n * n_columns > memory():
+        return True
+    bounded = getattr(family, "entropy_share", 0.0) > 0.0
+    return (
+        bounded
+        and n_columns > _FEW_COLUMNS
+        and n * n_columns > _FEW_VALUES
+        and X.nnz < _FEW_NONZEROS * n * n_columns
+    )
 
 
 def _check_resolution(values: NDArray[np.float64], family: HasDomain, name: str) -> None:

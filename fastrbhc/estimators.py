@@ -19,6 +19,7 @@ from fastrbhc._options import (
     DEFAULT_MULTIPLIER,
     CheckedOptions,
     LinkageOptions,
+    layout_for,
 )
 from fastrbhc._progress import compiling_shown
 from fastrbhc._validation import check_count, check_weights, column_names
@@ -159,7 +160,7 @@ class RBHC(ForNewRows, TreeEstimator):
         ).checked(family)
         check_count(self.multiplier, "multiplier")
         self._check_stopping_rule()
-        rows = self._check(X, family, reset=True)
+        rows = self._check(X, family, reset=True, layout=layout_for(self.neighbors))
         weights = check_weights(sample_weight, rows.shape[0])
         if self.n_clusters is not None:
             check_count(self.n_clusters, "n_clusters", rows.shape[0])

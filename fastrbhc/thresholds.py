@@ -18,10 +18,10 @@ from sklearn.utils import check_random_state
 
 from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.duplicates import collapse
-from fastrbhc._engine.clusters.observations import Observations, take, weighted
+from fastrbhc._engine.clusters.observations import take, weighted
 from fastrbhc._options import LinkageOptions
 from fastrbhc._validation import check_count, check_rows, check_weights, check_whole
-from fastrbhc.families import Family, as_family
+from fastrbhc.families import Family, as_family, geometry_of
 from fastrbhc.selection.smoothing import resolve
 from fastrbhc.tree.dendrogram import Dendrogram
 from fastrbhc.tree.origin import family_for
@@ -83,14 +83,14 @@ def kmeans_threshold(
     family = as_family(family)
     check_count(n_clusters_guess, "n_clusters_guess")
     check_count(multiplier, "multiplier")
-    rows = check_rows(X, family)
+    rows = check_rows(X, family, layout="auto")
     weights = check_weights(sample_weight, rows.shape[0])
     family, _ = resolve(family, rows, weights, LinkageOptions().checked(family))
     return _kmeans_threshold(rows, family, n_clusters_guess, multiplier, weights, random_state)
 
 
 def _kmeans_threshold(
-    X: NDArray[np.float64],
+    X: Any,
     family: Family,
     n_clusters_guess: int,
     multiplier: int,
@@ -107,19 +107,19 @@ def _kmeans_threshold(
     labels, n_groups = _kmeans(points, multiplier * n_clusters_guess, random_state)
     if n_groups < 2:
         return np.inf
-    geometry = family.geometry(X.shape[1])
+    geometry = geometry_of(family, points)
     clusters = statistics.clusters_of_groups(geometry, points, labels, n_groups)
     return float(statistics.dissimilarities(geometry, clusters).mean())
 
 
-def _kmeans(points: Observations, k: int, random_state: Any) -> tuple[NDArray[np.int64], int]:
+def _kmeans(points: Any, k: int, random_state: Any) -> tuple[NDArray[np.int64], int]:
     """Labels of at most k clusters of distinct points, none of them empty, and their number."""
-    n = points.means.shape[0]
+    n = points.shape[0]
     if min(k, n) < 2:
         return np.zeros(n, np.int64), 1
     random = check_random_state(random_state)
-    centred = points.means - points.means.mean(axis=0)
-    weights = np.ones(n) if points.weights is None else points.weights
+    centred = points.centred_means()
+    weights = points.all_weights()
     chosen = np.arange(n)
     if n > SUBSAMPLE:
         chosen = np.sort(random.choice(n, SUBSAMPLE, replace=False))

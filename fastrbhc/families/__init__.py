@@ -14,6 +14,7 @@ from fastrbhc.families._interface import (
     Family,
     as_family,
     family,
+    geometry_of,
     registered,
 )
 from fastrbhc.families._smoothing import Smoothing, contraction, shift
@@ -45,6 +46,7 @@ __all__ = [
     "as_family",
     "contraction",
     "family",
+    "geometry_of",
     "registered",
     "shift",
 ]

@@ -14,6 +14,9 @@ quadratic
 covariance
     "full" if each cluster has its own covariance matrix, "diagonal" if it has its own variance in
     each column, else "none".
+entropy_share
+    A c for which φ₁(y) − c·y log y is convex, 0 if none is known. Bounds for sparse rows follow
+    from it; without one, all pairs of sparse rows are evaluated.
 domain
     The values that a row may hold.
 
@@ -44,7 +47,8 @@ Methods of a separable family, the first four of which run inside kernels:
 ``smoothing_map(n_features)``
     The smoothing, see ``_smoothing``. Default: none.
 ``observe(X)``
-    Mean statistics and weights of the rows. Default: the rows themselves, with weight 1.
+    Mean statistics and weights of the rows. Default: the rows themselves, with weight 1. X is
+    sparse if the domain takes that, and many values are zero: see `sparse_rows`.
 ``coordinates(X)``
     The rows in coordinates in which a cluster is about as wide wherever its mean is, such as roots
     of counts. They are for estimates of density, see ``fastrbhc.selection``. Default: columns
@@ -78,8 +82,10 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from fastrbhc._engine.clusters.observations import Observations
+from fastrbhc._engine.clusters.sparse_rows import SparseObservations, sparse_rows
 from fastrbhc._engine.geometry.second_derivative import second_derivative_by_steps
 from fastrbhc._engine.geometry.separable import separable_geometry
 from fastrbhc._engine.geometry.separable_columns import (
@@ -87,6 +93,7 @@ from fastrbhc._engine.geometry.separable_columns import (
     pair_bound_by_variance,
     unknown_variance,
 )
+from fastrbhc._engine.geometry.sparse import sparse_geometry
 from fastrbhc._register import Register
 from fastrbhc.families._scaling import centre_and_scale, scaled
 from fastrbhc.families._smoothing import NONE, Smoothing
@@ -120,13 +127,14 @@ class Family(Protocol):
     reducible: bool
     quadratic: bool
     covariance: str
+    entropy_share: float
 
     @property
     def domain(self) -> Domain: ...
     def check(self) -> None: ...
     def check_rows(self, X: NDArray[np.float64]) -> None: ...
     def advice(self, X: NDArray[np.float64], names: list[str] | None) -> Sequence[str]: ...
-    def observe(self, X: NDArray[np.float64]) -> Observations: ...
+    def observe(self, X: NDArray[np.float64]) -> Any: ...
     def in_units_of_rows(self, means: NDArray[np.float64]) -> NDArray[np.float64]: ...
     def coordinates(self, X: NDArray[np.float64]) -> NDArray[np.float64]: ...
     def candidates(
@@ -155,6 +163,7 @@ def family(
     domain: Domain | None = None,
     quadratic: bool = False,
     covariance: str = "none",
+    entropy_share: float = 0.0,
     aliases: tuple[str, ...] = (),
 ) -> Callable[[FamilyClass], FamilyClass]:
     """Declare a class as a family: state its properties, complete and register it.
@@ -168,6 +177,8 @@ def family(
         required.
     covariance : {"none", "diagonal", "full"}, default="none"
         The kind of covariance that each cluster has of its own.
+    entropy_share : float, default=0.0
+        A c for which φ₁(y) − c·y log y is convex, for bounds on sparse rows.
     domain : Domain, optional
         The values that a row may hold. A class whose domain depends on its parameters defines a
         property instead.
@@ -208,6 +219,7 @@ def family(
             "reducible": reducible,
             "quadratic": quadratic,
             "covariance": covariance,
+            "entropy_share": entropy_share,
         }
         if domain is not None:
             stated["domain"] = domain
@@ -243,8 +255,8 @@ def _no_draw(self: Any, X: NDArray[np.float64], rng: np.random.Generator) -> Non
     """No rows: other references have to do."""
 
 
-def _rows_as_they_are(self: Any, X: NDArray[np.float64]) -> Observations:
-    return Observations(X)
+def _rows_as_they_are(self: Any, X: Any) -> Observations | SparseObservations:
+    return sparse_rows(X) if issparse(X) else Observations(X)
 
 
 def _unchanged(self: Any, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -280,6 +292,35 @@ _DEFAULTS: dict[str, Any] = {
     "check_rows": _no_check,
     "geometry": separable_geometry,
 }
+
+
+def geometry_of(family: Family, rows: Any) -> Any:
+    """The geometry of a family for rows that it has observed, dense or sparse.
+
+    Parameters
+    ----------
+    family : record
+        A family.
+    rows : Observations or SparseObservations
+        What ``family.observe`` returned.
+
+    Returns
+    -------
+    record
+        Its methods are listed in ``fastrbhc._engine.geometry.contract``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastrbhc.families import Poisson, geometry_of
+    >>> rows = Poisson().observe(np.ones((3, 2)))
+    >>> type(geometry_of(Poisson(), rows)).__name__
+    'Separable'
+    """
+    n_columns = rows.shape[1]
+    if isinstance(rows, SparseObservations):
+        return sparse_geometry(family, n_columns)
+    return family.geometry(n_columns)
 
 
 def are_counts(X: NDArray[np.float64]) -> bool:

@@ -13,7 +13,13 @@ from fastrbhc.families._interface import Domain, are_counts, family
 from fastrbhc.families._smoothing import Smoothing, check_contraction, contraction
 
 
-@family("bernoulli", separable=True, reducible=False, domain=Domain(lower=0.0, upper=1.0))
+@family(
+    "bernoulli",
+    separable=True,
+    reducible=False,
+    domain=Domain(lower=0.0, upper=1.0),
+    entropy_share=1.0,
+)
 class Bernoulli(NamedTuple):
     """Bernoulli with independent columns: φ(p) = Σⱼ pⱼ log pⱼ + (1−pⱼ) log(1−pⱼ).
 

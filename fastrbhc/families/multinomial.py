@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import diags_array, issparse
 from scipy.special import xlogy
 
 from fastrbhc._engine.clusters.observations import Observations
+from fastrbhc._engine.clusters.sparse_rows import SparseObservations, sparse_rows
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.math.double_double import add, divide, two_sum
 from fastrbhc._engine.math.entropy import entropy_divergence
@@ -22,6 +24,7 @@ from fastrbhc.families._smoothing import Smoothing, check_contraction, contracti
     separable=True,
     reducible=False,
     domain=Domain(lower=0.0, needs_positive_total=True),
+    entropy_share=1.0,
 )
 class Multinomial(NamedTuple):
     """Multinomial: φ(x) = Σⱼ xⱼ log(xⱼ/m), contracted towards the uniform proportions.
@@ -54,7 +57,12 @@ class Multinomial(NamedTuple):
     def check(self) -> None:
         check_contraction(self.smoothing)
 
-    def observe(self, X: NDArray[np.float64]) -> Observations:
+    def observe(self, X: Any) -> Observations | SparseObservations:
+        if issparse(X):
+            totals = np.asarray(X.sum(axis=1)).ravel()
+            if self.weight_by_total:
+                return sparse_rows(X, totals)
+            return sparse_rows(diags_array(1.0 / totals) @ X)
         totals = np.empty(X.shape[0])
         proportions, residuals = np.empty(X.shape), np.empty(X.shape)
         _proportions(X, totals, proportions, residuals)

@@ -20,7 +20,7 @@ from fastrbhc.families._smoothing import (
 )
 
 
-@family("poisson", separable=True, reducible=False, domain=Domain(lower=0.0))
+@family("poisson", separable=True, reducible=False, domain=Domain(lower=0.0), entropy_share=1.0)
 class Poisson(NamedTuple):
     """Poisson with independent columns: φ(x) = Σⱼ xⱼ log xⱼ − xⱼ, shifted by the smoothing.
 

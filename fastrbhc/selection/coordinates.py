@@ -17,16 +17,19 @@ values, 0.5 H. Values that are all different have a large entropy, and no floor 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils.extmath import randomized_svd
 
 from fastrbhc.families import Family
 
 # The most coordinates; of more, the principal axes.
 MOST_COORDINATES = 30
+# The most columns of sparse rows that the axes are sought in.
+_MOST_COLUMNS = 500
 # Values that differ by less than this share are the same.
 _ROUNDING = 1e-12
 # A smaller variance leaves no digits for what is computed from it.
@@ -43,8 +46,10 @@ class Points(NamedTuple):
     floor: NDArray[np.float64]
 
 
-def points_of_rows(family: Family, X: NDArray[np.float64], weights: NDArray[np.float64]) -> Points:
+def points_of_rows(family: Family, X: Any, weights: NDArray[np.float64]) -> Points:
     """The rows in the coordinates of their family, or in their principal axes."""
+    if issparse(X):
+        X = _fewer_columns(family, X, weights)
     values = family.coordinates(X)
     # Shares of a single column are all 1, up to rounding.
     kept = np.flatnonzero(np.ptp(values, axis=0) > _ROUNDING * np.abs(values).max(axis=0))
@@ -60,6 +65,24 @@ def points_of_rows(family: Family, X: NDArray[np.float64], weights: NDArray[np.f
     roots = np.sqrt(weights)[:, None]
     _, _, axes = randomized_svd(roots * values, MOST_COORDINATES, random_state=0)
     return Points(values @ axes.T, axes @ floor @ axes.T)
+
+
+def _fewer_columns(family: Family, X: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The columns of sparse counts whose roots vary most, and the sum of all others.
+
+    The others hardly matter to the principal axes. Their sum keeps the totals of the rows as they
+    are; zeros and ones have no sum of the same kind.
+    """
+    if X.shape[1] <= _MOST_COLUMNS:
+        return np.asarray(X.toarray())
+    shares = weights / weights.sum()
+    variances = shares @ X - (shares @ X.sqrt()) ** 2
+    chosen = np.sort(np.argsort(-variances, kind="stable")[:_MOST_COLUMNS])
+    kept = X[:, chosen].toarray()
+    if np.isfinite(family.domain.upper):
+        return np.asarray(kept)
+    rest = np.asarray(X.sum(axis=1)).ravel() - kept.sum(axis=1)
+    return np.column_stack([kept, np.maximum(rest, 0.0)])
 
 
 def known_spread(family: Family) -> bool:

@@ -8,10 +8,11 @@ as copies are.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from fastrbhc._engine.clusters.duplicates import collapse
 from fastrbhc._engine.clusters.observations import (
@@ -21,6 +22,7 @@ from fastrbhc._engine.clusters.observations import (
     take,
     weighted,
 )
+from fastrbhc._engine.clusters.sparse_rows import SparseObservations
 from fastrbhc.families import Family
 
 # The most distinct rows in a sample, and about how many rows all halves have together, in 2 to 6
@@ -35,7 +37,7 @@ _STEPS = 2.0**24
 class Sample(NamedTuple):
     """Distinct rows, their places in X, and their weights; the lightest row weighs 1."""
 
-    rows: NDArray[np.float64]
+    rows: Any  # dense or sparse, as X is
     places: NDArray[np.int64]
     weights: NDArray[np.float64]
 
@@ -47,9 +49,7 @@ class Half(NamedTuple):
     weights: NDArray[np.float64]
 
 
-def sample_of(
-    family: Family, X: NDArray[np.float64], sample_weight: NDArray[np.float64] | None
-) -> Sample:
+def sample_of(family: Family, X: Any, sample_weight: NDArray[np.float64] | None) -> Sample:
     """The first distinct rows in the order of their hashes."""
     observed = family.observe(X)
     rows = weighted(observed, sample_weight)
@@ -59,19 +59,30 @@ def sample_of(
         rows = take(rows, kept)
     points, point_of_row = collapse(rows)
     # Of rows with the same mean statistic, such as (1, 2) and (10, 20) as shares, the largest.
-    squares = np.einsum("ij,ij->i", X, X)[kept]
+    squares = _squares(X)[kept]
     descending = np.argsort(-squares, kind="stable")
     _, largest = np.unique(point_of_row[descending], return_index=True)
-    order = _order(points.means)[: int(MOST_ROWS * _share(family, X.shape[1]))]
+    order = _order(points)[: int(MOST_ROWS * _share(family, X.shape[1]))]
     chosen = kept[descending[largest[order]]]
-    weights = np.ones(order.size) if points.weights is None else points.weights[order]
-    if observed.weights is not None:  # the weight of a row in d, apart from its sample weight
-        weights = weights / observed.weights[chosen]
+    weights = points.all_weights()[order]
+    # Without the weight that a row has in d by itself.
+    weights = weights / observed.all_weights()[chosen]
     return Sample(X[chosen], chosen, weights / weights.min())
 
 
-def _order(means: NDArray[np.float64]) -> NDArray[np.intp]:
+def _squares(X: Any) -> NDArray[np.float64]:
+    """The sum of the squares of each row."""
+    if issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    found: NDArray[np.float64] = np.einsum("ij,ij->i", X, X)
+    return found
+
+
+def _order(points: Any) -> NDArray[np.intp]:
     """An order as good as random, the same for every unit and origin of the columns."""
+    if isinstance(points, SparseObservations):  # counts have no unit, and points are in hash order
+        return np.arange(points.shape[0])
+    means = points.means
     lowest, highest = column_ranges(means)
     widths = highest - lowest
     relative = (means - lowest) / np.where(widths > 0.0, widths, 1.0)

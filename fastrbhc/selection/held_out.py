@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +49,7 @@ class Prediction(NamedTuple):
 
 def predictions(
     families: list[Family],
-    X: NDArray[np.float64],
+    X: Any,
     sample_weight: NDArray[np.float64] | None,
     options: CheckedOptions,
 ) -> list[Prediction]:

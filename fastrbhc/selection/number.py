@@ -166,7 +166,7 @@ def predictive_threshold(
     """
     family = family_for(tree, family)
     check_whole(tree)
-    rows = check_rows(X, family)
+    rows = check_rows(X, family, layout="auto")
     if rows.shape[0] != tree.n_leaves:
         raise ValueError(f"X has {rows.shape[0]} rows and the tree has {tree.n_leaves}")
     weights = check_weights(sample_weight, tree.n_leaves)

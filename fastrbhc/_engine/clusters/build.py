@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fastrbhc._engine.clusters.build_sparse import (
+    clusters_of_sparse_groups,
+    clusters_of_sparse_points,
+    nearest_sparse_clusters,
+)
 from fastrbhc._engine.clusters.observations import Observations
+from fastrbhc._engine.clusters.portions import portions
 from fastrbhc._engine.clusters.record import LEAF_SIZE, SPARE, Clusters, empty_clusters, selected
 from fastrbhc._engine.clusters.scratch import new_scratch
+from fastrbhc._engine.clusters.sparse_rows import SparseObservations
 from fastrbhc._engine.geometry.contract import (
     add_row,
     dissimilarity,
@@ -25,13 +31,10 @@ from fastrbhc._engine.records import replaced
 # Means are divided by the radius of all: below this its reciprocal, squared, would overflow.
 _SMALLEST_RADIUS = 1e-150
 
-# Entries of rows, or of their scatter, that one call of a kernel processes.
-_PORTION = 4_000_000
-
 
 def clusters_of_points(
     geometry: Any,
-    points: Observations,
+    points: Observations | SparseObservations,
     padded: bool = False,
     mirrored: bool = True,
     by_cluster: bool = False,
@@ -43,6 +46,8 @@ def clusters_of_points(
     the means can be stored by cluster. This makes exact values faster with many columns, because
     the columns of a mean share cache lines.
     """
+    if isinstance(points, SparseObservations):
+        return clusters_of_sparse_points(geometry, points, padded)
     n, n_features = points.means.shape
     leaves = -(-n // LEAF_SIZE) * LEAF_SIZE
     capacity = leaves + min(SPARE, leaves) if padded else n
@@ -81,9 +86,14 @@ def cache_of_points(geometry: Any, clusters: Clusters, scratch: Any) -> None:
 
 
 def clusters_of_groups(
-    geometry: Any, rows: Observations, labels: NDArray[np.int64], n_groups: int
+    geometry: Any,
+    rows: Observations | SparseObservations,
+    labels: NDArray[np.int64],
+    n_groups: int,
 ) -> Clusters:
     """One slot per group of rows; the slot of a group without weight is free."""
+    if isinstance(rows, SparseObservations):
+        return clusters_of_sparse_groups(geometry, rows, labels, n_groups)
     n, n_features = rows.means.shape
     clusters = _empty_clusters(geometry, n_groups, n_features)
     weights = np.ones(n) if rows.weights is None else rows.weights
@@ -105,14 +115,18 @@ def clusters_of_groups(
 
 def dissimilarities(geometry: Any, clusters: Clusters) -> NDArray[np.float64]:
     """d of all pairs of slots i < j, row by row; n(n − 1)/2 values, so for few clusters only."""
-    n_features, n = clusters.means.shape
+    n = clusters.weights.size
     out = np.empty(n * (n - 1) // 2)
-    _all_pairs(geometry, clusters, new_scratch(geometry, n_features), out)
+    _all_pairs(geometry, clusters, new_scratch(geometry, clusters.means.shape[0]), out)
     return out
 
 
-def nearest_clusters(geometry: Any, clusters: Clusters, rows: Observations) -> NDArray[np.int64]:
+def nearest_clusters(
+    geometry: Any, clusters: Clusters, rows: Observations | SparseObservations
+) -> NDArray[np.int64]:
     """For every row, as a cluster of its own, the slot with the smallest d; the first of ties."""
+    if isinstance(rows, SparseObservations):
+        return nearest_sparse_clusters(geometry, clusters, rows)
     n, n_features = rows.means.shape
     labels = np.empty(n, np.int64)
     weights = np.ones(n) if rows.weights is None else rows.weights
@@ -137,13 +151,6 @@ def variances_at(family: Any, means: NDArray[np.float64]) -> NDArray[np.float64]
         curvatures = np.array([second(family, mean) for mean in means.ravel()])
         variances = np.nan_to_num(1.0 / curvatures, nan=0.0, posinf=0.0)
     return variances.reshape(means.shape)
-
-
-def portions(n: int, work_per_row: int) -> Iterator[tuple[int, int]]:
-    """Runs of rows, each a fraction of a second of work: a kernel cannot be interrupted."""
-    size = max(1, _PORTION // work_per_row)
-    for start in range(0, n, size):
-        yield start, min(n, start + size)
 
 
 def _empty_clusters(geometry: Any, n: int, n_features: int, mirrored: bool = True) -> Clusters:

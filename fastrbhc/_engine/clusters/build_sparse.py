@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fastrbhc._engine.clusters.portions import portions
 from fastrbhc._engine.clusters.record import LEAF_SIZE, SPARE, Clusters, empty_clusters, selected
 from fastrbhc._engine.clusters.scratch import new_scratch
 from fastrbhc._engine.clusters.segments import Segments

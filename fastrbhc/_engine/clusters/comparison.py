@@ -7,18 +7,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._engine.clusters.build import place_row, portions
+from fastrbhc._engine.clusters.build import place_row
+from fastrbhc._engine.clusters.build_sparse import sparse_row_dissimilarities
 from fastrbhc._engine.clusters.observations import Observations
+from fastrbhc._engine.clusters.portions import portions
 from fastrbhc._engine.clusters.record import Clusters, copy_slot, selected
 from fastrbhc._engine.clusters.scratch import new_scratch
+from fastrbhc._engine.clusters.sparse_rows import SparseObservations
 from fastrbhc._engine.geometry.contract import dissimilarity, merge, storage
 from fastrbhc._engine.jit import kernel
 
 
 def row_dissimilarities(
-    geometry: Any, clusters: Clusters, rows: Observations
+    geometry: Any, clusters: Clusters, rows: Observations | SparseObservations
 ) -> NDArray[np.float64]:
     """d of every row, as a cluster of its own, to every slot; infinite to free slots."""
+    if isinstance(rows, SparseObservations):
+        return sparse_row_dissimilarities(geometry, clusters, rows)
     n, n_features = rows.means.shape
     k = clusters.weights.size
     out = np.empty((n, k))

@@ -37,6 +37,14 @@ class Observations(NamedTuple):
         """About how many numbers a row has."""
         return self.means.shape[1]
 
+    def bytes_per_row(self, sizes: Any) -> int:
+        """Approximate memory per row while a tree is built, without the row itself.
+
+        ``sizes`` is what `storage` of the geometry returns.
+        """
+        numbers = 2 + 2 * self.width + sizes.scatter + sizes.cached + sizes.scan_features
+        return 8 * numbers + (4 * self.width if sizes.mirrored else 0) + 5 * self.width + 100
+
     def all_weights(self) -> NDArray[np.float64]:
         """The weight of each row."""
         return np.ones(len(self.means)) if self.weights is None else self.weights
@@ -55,6 +63,10 @@ class Observations(NamedTuple):
             None if self.residuals is None else np.take(self.residuals, which, axis=0),
             None if self.weights is None else self.weights[which],
         )
+
+    def centred_means(self) -> NDArray[np.float64]:
+        """The means less the mean of all, so that other methods do not lose digits."""
+        return self.means - self.means.mean(axis=0)
 
     def order_by_value(self) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """An order in which equal rows are adjacent, and whether each equals the one before."""

@@ -34,7 +34,7 @@ _FEW_POINTS = 100
 
 def rotate_to_principal_axes(geometry: Any, points: Observations) -> Observations:
     """The points along their principal axes, if the geometry benefits from it."""
-    n, n_features = points.means.shape
+    n, n_features = points.shape
     wanted = storage(geometry, n_features).principal and n >= _FEW_POINTS
     return along_principal_axes(points) if wanted else points
 

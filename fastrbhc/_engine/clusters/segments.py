@@ -2,8 +2,8 @@
 
 All clusters share one pool of entries. A cluster has a segment of it, in the order of the columns.
 A segment never changes: a union gets a new one, so that a copy of a slot is a copy of two numbers,
-and threads can merge pairs at the same time. The segments of parts are garbage once they are merged,
-and `compact` closes the gaps.
+and threads can merge pairs at the same time. The segments of parts are garbage once they are
+merged, and `compact` closes the gaps.
 
 A union has at most as many entries as its parts together. So the clusters alive never have more
 entries than the rows had, whatever the order of merging, and a pool of twice that size has room for

@@ -49,6 +49,10 @@ class SparseObservations(NamedTuple):
         """About how many numbers a row has."""
         return 1 + self.n_entries // max(self.which.size, 1)
 
+    def bytes_per_row(self, sizes: Any) -> int:
+        """Approximate memory per row while a tree is built, without the row itself."""
+        return 8 * sizes.scan_features + 32 * self.width + 300
+
     def all_weights(self) -> NDArray[np.float64]:
         """The weight of each row."""
         if self.weights is not None:
@@ -66,27 +70,40 @@ class SparseObservations(NamedTuple):
         weights = None if self.weights is None else self.weights[which]
         return self._replace(which=self.which[which], weights=weights)
 
+    def sums(self) -> Any:
+        """The values as a CSR matrix."""
+        # Other libraries take indices of 32 bits only, if these suffice.
+        bits = np.int32 if self.values.size < 2**31 else np.int64
+        matrix = sparse.csr_array(
+            (self.values, self.columns.astype(bits, copy=False), self.starts.astype(bits)),
+            shape=(self.starts.size - 1, self.n_columns),
+        )
+        whole = self.which.size == matrix.shape[0] and (np.diff(self.which) == 1).all()
+        return matrix if whole else matrix[self.which]
+
+    def centred_means(self) -> Any:
+        """The means as a CSR matrix; not centred, as it would not be sparse then."""
+        means = self.sums()
+        if self.sizes is not None:
+            counts = self.starts[self.which + 1] - self.starts[self.which]
+            means.data = means.data / np.repeat(self.sizes[self.which], counts)
+        return means
+
     def group_sums(
         self, labels: NDArray[np.int64], n_groups: int
     ) -> tuple[SparseObservations, NDArray[np.float64]]:
         """The groups of rows as rows, and their weights, which are 0 for groups without weight."""
         weights = self.all_weights()
         sizes = np.ones(1) if self.sizes is None else self.sizes[self.which]
-        n, n_columns = self.shape
-        counts = self.starts[self.which + 1] - self.starts[self.which]
-        chosen = sparse.csr_array(
-            (self.values, self.columns, self.starts), shape=(self.starts.size - 1, n_columns)
-        )
-        if n < self.starts.size - 1 or (self.which != np.arange(n)).any():
-            chosen = chosen[self.which]
-        factors = np.where(weights > 0.0, weights / sizes, 0.0)
+        n = self.which.size
+        factors = weights / sizes
         joining = sparse.csr_array((factors, (labels, np.arange(n))), shape=(n_groups, n))
-        assert counts.sum() == chosen.nnz
-        return sparse_rows(joining @ chosen), np.bincount(labels, weights, n_groups)
+        totals: NDArray[np.float64] = np.bincount(labels, weights, n_groups).astype(np.float64)
+        return sparse_rows(joining @ self.sums()), totals
 
     def order_by_value(self) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """An order in which equal rows are adjacent, and whether each equals the one before."""
-        # Equal rows are ordered by weight, so that the sum does not depend on the order of the rows.
+        # Equal rows are ordered by weight, so that their sum does not depend on the order.
         weights = self.all_weights()
         hashes = [self._hashes(_SEEDS[0])]
         order = np.lexsort((weights, *hashes))
@@ -116,9 +133,7 @@ class SparseObservations(NamedTuple):
     def _equal(self, order: NDArray[np.intp], same: NDArray[np.bool_]) -> bool:
         later = np.flatnonzero(same)
         rows, others = self.which[order[later]], self.which[order[later - 1]]
-        return bool(
-            _all_equal(self.columns, self.values, self.starts, self._sizes(), rows, others)
-        )
+        return bool(_all_equal(self.columns, self.values, self.starts, self._sizes(), rows, others))
 
 
 def sparse_rows(X: Any, sizes: NDArray[np.float64] | None = None) -> SparseObservations:

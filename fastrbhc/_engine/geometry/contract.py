@@ -90,6 +90,12 @@ def for_clusters(geometry: Any, clusters: Clusters) -> Any:
     return geometry
 
 
+@python_contract
+def usual_backend(geometry: Any) -> str | None:
+    """The backend that "auto" stands for, if the number of columns does not decide."""
+    return None
+
+
 def with_columns(geometry: Any, columns: tuple[int, ...]) -> Any:
     """The geometry with this field ``columns``; unchanged if it has no such field."""
     return geometry._replace(columns=columns) if hasattr(geometry, "columns") else geometry

@@ -1,7 +1,7 @@
 """The geometry of separable families for clusters of sparse rows.
 
-A column in which both clusters are zero has the same value on both sides and adds nothing to d, so d
-takes only the columns that one of them has.
+A column in which both clusters are zero has the same value on both sides and adds nothing to d, so
+d takes only the columns that one of them has.
 """
 
 from __future__ import annotations
@@ -42,6 +42,10 @@ class SparseSeparable(NamedTuple):
         return ScratchShapes(
             matrix=(3, SLOTS_AT_A_TIME), lanes=(1, self.n_columns), bits=(1, self.n_columns)
         )
+
+    def usual_backend(self) -> str:
+        # Without bounds, all pairs are evaluated.
+        return "inverted" if self.entropy_share > 0.0 else "brute"
 
     def dissimilarity(geometry, clusters, i, j, cutoff, scratch):
         family, scale, offset = geometry.family, geometry.scale, geometry.offset
@@ -113,6 +117,14 @@ class SparseSeparable(NamedTuple):
         return values_of_near(geometry, clusters, i, start, cutoff, near, scratch)
 
 
+def sparse_geometry(family: Any, n_columns: int) -> SparseSeparable:
+    """The geometry of a separable family for sparse rows."""
+    scale, offset = family.smoothing_map(n_columns)
+    return SparseSeparable(
+        family, float(scale), float(offset), float(family.entropy_share), n_columns
+    )
+
+
 @kernel
 def bound(geometry, clusters, i, j):
     """A close lower bound of d of two slots, at a tenth of the cost; 0 if none is known."""
@@ -124,7 +136,7 @@ def bound(geometry, clusters, i, j):
 
 @kernel
 def _cross(sum0, sum1, weight0, weight1):
-    """sum1·weight0 − sum0·weight1, to the last digit: exactly 0 for equal means of whole numbers."""
+    """sum1·weight0 − sum0·weight1, to the last digit: exactly 0 for equal means."""
     product0, error0 = two_product(sum0, weight1)
     product1, error1 = two_product(sum1, weight0)
     return (product1 - product0) + (error1 - error0)

@@ -5,16 +5,16 @@ c·d_ψ. With s the sums of a cluster times the scale of the smoothing, o its of
 
     T(s, n) = (s + n·o)·log(s + n·o),        G(n) = Σ (T(s, n) − T(0, n)),
 
-summed over the entries of a cluster, n·Σ ψ(s/n + o) over all columns is G(n) − s̄·log n plus a multiple
-of n. So columns in which both are zero are not needed, and with n = n_a + n_b
+summed over the entries of a cluster, n·Σ ψ(s/n + o) over all columns is G(n) − s̄·log n plus a
+multiple of n. So columns in which both are zero are not needed, and with n = n_a + n_b
 
     d_ψ(a, b) = g_a + g_b − (G_ab(n) − (s̄_a + s̄_b)·log n),        g = G(n) − s̄·log n,
     G_ab(n) = G_a(n) + G_b(n) + Σ Δ,
     Δ = T(s_a + s_b, n) − T(s_a, n) − T(s_b, n) + T(0, n),
 
 where the last sum is over the columns that both have. All but that sum depends on a few numbers of
-each cluster. G(n) is concave in n, because the second derivative of T(s, n) − T(0, n) is
-o²/(s + n·o) − o/n < 0, and the lowest of a few tangents bounds it from above.
+each cluster. G(n) is concave in n, because the second derivative of T(s, n) − T(0, n) is o²/(s +
+n·o) − o/n < 0, and the lowest of a few tangents bounds it from above.
 
 d_ψ is a difference of larger terms, and `quick_log` is off by up to 10⁻⁹; a margin covers both. d
 itself is a sum of divergences, evaluated only where these bounds do not rule out a pair.

@@ -1,16 +1,18 @@
 """Nearest neighbours of sparse clusters by an inverted index: for each column, who has it.
 
-The bounds of `sparse_entropy` need only the columns that two clusters share. So a query adds up what
-it shares with all clusters at once, column by column, as a product of sparse matrices does, and then
-passes over the clusters with a few operations each. On news articles two rows of 73 words share 3.5.
+The bounds of `sparse_entropy` need only the columns that two clusters share. So a query adds up
+what it shares with all clusters at once, column by column, as a product of sparse matrices does,
+and then passes over the clusters with a few operations each. On news articles two rows of 73 words
+share 3.5.
 
-Every slot keeps a *list* of the clusters that were nearest by their bounds when it was looked up, and
-a bound for all others. In the greedy algorithm only older clusters count, and these become fewer. So
-when the neighbour of a slot has been merged, the next one is in its list, and the clusters are scanned
-again only when the list is used up. Lists of one entry took nine scans per merge for 6,000 articles.
+Every slot keeps a *list* of the clusters that were nearest by their bounds when it was looked up,
+and a bound for all others. In the greedy algorithm only older clusters count, and these become
+fewer. So when the neighbour of a slot has been merged, the next one is in its list, and the
+clusters are scanned again only when the list is used up. Lists of one entry took nine scans per
+merge for 6,000 articles.
 
-The postings are those of the last rebuild. Clusters made since then are *recent*: their overlaps are
-computed one by one.
+The postings are those of the last rebuild. Clusters made since then are *recent*: their overlaps
+are computed one by one.
 """
 
 from __future__ import annotations
@@ -171,7 +173,10 @@ def _fill_postings(postings, clusters):
     for start in range(0, clusters.n_slots, SLOTS_AT_A_TIME):
         lightest, heaviest = np.inf, 0.0
         for i in range(start, min(start + SLOTS_AT_A_TIME, clusters.n_slots)):
-            lightest, heaviest = min(lightest, clusters.weights[i]), max(heaviest, clusters.weights[i])
+            lightest, heaviest = (
+                min(lightest, clusters.weights[i]),
+                max(heaviest, clusters.weights[i]),
+            )
         postings.weights[start // SLOTS_AT_A_TIME, 0] = lightest
         postings.weights[start // SLOTS_AT_A_TIME, 1] = heaviest
     for i in range(clusters.n_slots):

@@ -27,10 +27,10 @@ _LONG_SECONDS = 600.0
 
 def warn_if_long(chosen: Plan, geometry: Any, points: Observations) -> None:
     """Warn, at the line that called the package, if more than ten minutes are predicted."""
-    n, n_features = points.means.shape
+    n, n_features = points.shape
     estimate = estimated_seconds(chosen, geometry, points)
     if estimate > _LONG_SECONDS:
-        megabytes = n * bytes_per_row(geometry, n_features) / 1e6
+        megabytes = n * points.bytes_per_row(storage(geometry, n_features)) / 1e6
         remedies = (
             "A threshold, fewer columns, a sample of the rows or a simpler family would make it "
             "shorter"
@@ -62,7 +62,7 @@ def estimated_seconds(chosen: Plan, geometry: Any, points: Observations) -> floa
     take two seconds at most, and at most a tenth of the estimate. Timing only queries would not do,
     because full covariances cost nothing while all clusters are single points.
     """
-    n, n_features = points.means.shape
+    n, n_features = points.shape[0], points.width
     if chosen.algorithm == "direct" or n**2 * n_features <= _WORTH_A_PILOT:
         return 0.0
 
@@ -112,10 +112,3 @@ def estimated_seconds(chosen: Plan, geometry: Any, points: Observations) -> floa
         if far or now > _LONG_PILOT_SECONDS:
             break
     return estimate
-
-
-def bytes_per_row(geometry: Any, n_features: int) -> int:
-    """Approximate memory per distinct row while the tree is built, without the row itself."""
-    sizes = storage(geometry, n_features)
-    numbers = 2 + 2 * n_features + sizes.scatter + sizes.cached + sizes.scan_features
-    return 8 * numbers + (4 * n_features if sizes.mirrored else 0) + 5 * n_features + 100

@@ -37,9 +37,17 @@ class Plan(NamedTuple):
 
 
 def plan(
-    reducible: bool, n: int, n_features: int, algorithm: str, neighbors: str, n_threads: int
+    reducible: bool,
+    n: int,
+    n_features: int,
+    algorithm: str,
+    neighbors: str,
+    n_threads: int,
+    usual: str | None = None,
 ) -> Plan:
-    """Resolve the options that are "auto"."""
+    """Resolve the options that are "auto"; ``usual`` is the only backend that suits, if any."""
+    if neighbors == "auto" and usual is not None:
+        neighbors = usual
     if algorithm == neighbors == "auto" and n <= MOST_POINTS and n_features <= FEW_COLUMNS:
         return Plan("direct", "kd_tree", 1, ())
     if algorithm == "auto":
