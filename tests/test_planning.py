@@ -14,7 +14,7 @@ from strategies import FAMILIES, REDUCIBLE, continuous_rows
 from fastrbhc import linkage
 from fastrbhc._engine.agglomeration.direct import MOST_POINTS
 from fastrbhc._engine.clusters.observations import Observations, take
-from fastrbhc._engine.geometry.contract import FEW_COLUMNS
+from fastrbhc._engine.geometry.contract import FEW_COLUMNS, storage
 from fastrbhc._engine.planning import cost_model, execution
 from fastrbhc._engine.planning import plan as plan_module
 from fastrbhc._engine.planning.plan import Plan, plan
@@ -235,11 +235,16 @@ def test_nothing_is_tried_for_short_work(foretell):
 # Memory
 
 
+def bytes_per_row(geometry, n_features):
+    rows = Observations(np.ones((1, n_features)))
+    return rows.bytes_per_row(storage(geometry, n_features))
+
+
 @pytest.mark.fast
 @every_family
 def test_memory_grows_with_the_columns(family):
     sizes = [
-        cost_model.bytes_per_row(as_family(family).geometry(n_features), n_features)
+        bytes_per_row(as_family(family).geometry(n_features), n_features)
         for n_features in (1, 2, 3, 8, 9, 100)
     ]
     assert sizes[0] > 0
@@ -265,4 +270,4 @@ def test_memory_is_about_what_is_needed(family, algorithm, n_features):
     build(points)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert 0.6 < n * cost_model.bytes_per_row(geometry, n_features) / peak < 1.7
+    assert 0.6 < n * bytes_per_row(geometry, n_features) / peak < 1.7

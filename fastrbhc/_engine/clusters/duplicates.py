@@ -53,7 +53,7 @@ def distinct_points(geometry: Any, rows: Observations | SparseObservations) -> C
     point_of_row[positive] = point_of_positive
     light = take(rows, np.flatnonzero(~positive))._replace(weights=None)
     clusters = clusters_of_points(geometry, points)
-    point_of_row[~positive] = nearest_clusters(geometry, clusters, light)
+    point_of_row[~positive] = clusters.ranks[nearest_clusters(geometry, clusters, light)]
     return Collapsed(points, point_of_row)
 
 
