@@ -17,7 +17,11 @@ from fastrbhc._engine.geometry.separable_columns import divergence, second_deriv
 from fastrbhc._engine.geometry.sparse_entropy import (
     N_FEATURES,
     bound_by_walk,
+    bounds_from_overlaps,
+    gather_up,
+    overlap_with_spread,
     put_costs,
+    spread,
 )
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.math.double_double import two_product
@@ -109,11 +113,17 @@ class SparseSeparable(NamedTuple):
         put_costs(clusters, i, geometry.scale, geometry.offset)
 
     def leaf_values(geometry, clusters, i, start, cutoff, scratch):
-        near = 0
+        near, bounded = 0, geometry.entropy_share > 0.0
+        if bounded:
+            spread(clusters, i, geometry.scale, scratch)
         for s in range(LEAF_SIZE):
-            free = np.isnan(clusters.weights[start + s])
-            if not free and bound(geometry, clusters, i, start + s) <= cutoff:
+            j = start + s
+            if np.isnan(clusters.weights[j]):
+                continue
+            if not bounded or bound_from_spread(geometry, clusters, i, j, scratch) <= cutoff:
                 near |= 1 << s
+        if bounded:
+            gather_up(clusters, i, scratch)
         return values_of_near(geometry, clusters, i, start, cutoff, near, scratch)
 
 
@@ -132,6 +142,15 @@ def bound(geometry, clusters, i, j):
         return 0.0
     value = bound_by_walk(clusters, i, j, geometry.scale, geometry.offset)
     return value * (geometry.entropy_share * ROUNDING)
+
+
+@kernel
+def bound_from_spread(geometry, clusters, i, j, scratch):
+    """The same if slot i is spread out over the scratch row; a little lower."""
+    overlap = scratch.matrix[0]
+    overlap[0] = overlap_with_spread(clusters, i, j, geometry.scale, geometry.offset, scratch)
+    bounds_from_overlaps(clusters, i, j, j + 1, geometry.offset, overlap)
+    return max(overlap[0] * (geometry.entropy_share * ROUNDING), 0.0)
 
 
 @kernel

@@ -22,11 +22,10 @@ from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.record import Clusters, gather
 from fastrbhc._engine.geometry.contract import ROUNDING, dissimilarity
-from fastrbhc._engine.geometry.sparse import SLOTS_AT_A_TIME, bound
+from fastrbhc._engine.geometry.sparse import SLOTS_AT_A_TIME, bound, bound_from_spread
 from fastrbhc._engine.geometry.sparse_entropy import (
     bounds_from_overlaps,
     gather_up,
-    overlap_with_spread,
     overlaps,
     overlaps_at,
     spread,
@@ -73,7 +72,7 @@ class Inverted:
     recent: NDArray[np.int64]  # (n,), slots whose postings are missing or out of date
     is_recent: NDArray[np.bool_]  # (n,)
     n_recent: int
-    rebuild_below: float = 0.9
+    rebuild_below: float = 0.95
     unions_in_new_slots: bool = True
     n_parts: int = 0
 
@@ -212,18 +211,12 @@ def _scan(index, geometry, clusters, i, older, cutoff, scratch):
             if bounds[s] < lists.others[i] and start + s != i and not index.is_recent[start + s]:
                 _insert(lists, i, start + s, bounds[s], cutoff)
     if index.n_recent > 0:
-        factor = geometry.entropy_share * ROUNDING
         spread(clusters, i, geometry.scale, scratch)
-        overlaps = scratch.matrix[0]
         for r in range(index.n_recent):
             j = index.recent[r]
             if j == i or (older and j > i) or np.isnan(clusters.weights[j]):
                 continue
-            overlaps[0] = overlap_with_spread(
-                clusters, i, j, geometry.scale, geometry.offset, scratch
-            )
-            bounds_from_overlaps(clusters, i, j, j + 1, geometry.offset, overlaps)
-            value = max(overlaps[0] * factor, 0.0)
+            value = bound_from_spread(geometry, clusters, i, j, scratch)
             if value < lists.others[i]:
                 _insert(lists, i, j, value, cutoff)
         gather_up(clusters, i, scratch)
