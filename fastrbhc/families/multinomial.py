@@ -118,7 +118,7 @@ def _variances_of_shares(
     """
     expected = totals * common
     squares = np.divide((X - expected) ** 2, expected, out=np.zeros(X.shape), where=expected > 0.0)
-    freedom = max(np.count_nonzero(common) - 1, 1)
+    freedom = max(int(np.count_nonzero(common)) - 1, 1)
     excess = max(squares.sum() / (freedom * totals.size) - 1.0, 0.0)
     variances: NDArray[np.float64] = 1.0 / totals + excess / totals.mean()
     return variances
