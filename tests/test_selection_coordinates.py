@@ -50,6 +50,31 @@ def test_points_are_centred_and_floors_are_shares_of_variances():
     np.testing.assert_allclose(points.floor, np.diag(floors * variances))
 
 
+@pytest.mark.parametrize("d", [2, 8])
+def test_shares_are_as_widely_spread_whatever_the_total(d):
+    rng = np.random.default_rng(3)
+    totals = np.array([20, 2_000]).repeat(3_000)
+    X = rng.multinomial(totals, np.full(d, 1.0 / d)).astype(float)
+    values = as_family("multinomial").coordinates(X)
+    small, large = values[:3_000].var(axis=0), values[3_000:].var(axis=0)
+    np.testing.assert_allclose(small, large, rtol=0.3)
+    # They add up to 1, and so there is one direction without any variance.
+    assert np.linalg.matrix_rank(values - values.mean(axis=0), tol=1e-6) == d - 1
+
+
+def test_shares_that_are_no_counts_are_taken_as_they_are():
+    # Units of a row are no totals: they do not say how widely it varies.
+    rng = np.random.default_rng(3)
+    shares, units = rng.dirichlet(np.full(4, 5.0), 50), rng.uniform(0.5, 20.0, (50, 1))
+    values = as_family("multinomial").coordinates(shares * units)
+    total = 1.0 / np.mean(1.0 / units)
+    roots = 2.0 * np.sqrt(total * shares + 0.375)
+    normal = np.sqrt(total * np.average(shares, axis=0, weights=units[:, 0]) + 0.375)
+    normal /= np.linalg.norm(normal)
+    reference = roots - np.outer(roots @ normal, normal)
+    np.testing.assert_allclose(values - np.outer(values @ normal, normal), reference)
+
+
 def test_constant_columns_are_left_out():
     X = np.column_stack([np.arange(9.0), np.full(9, 3.0), np.arange(9.0) ** 2])
     points = points_of_rows(as_family("ward"), X, np.ones(9))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import adjusted_rand_score
 from trees import same_tree
 
 import fastrbhc
@@ -74,6 +75,25 @@ def test_noise_is_one_cluster(kind, family, n, d):
     model = RBHC(family).fit(NOISE[kind](np.random.default_rng(n), n, d))
     assert model.n_clusters_ == 1
     assert model.threshold_ == model.choice_.threshold == np.inf
+
+
+@pytest.mark.parametrize("varied", [False, True], ids=["multinomial", "overdispersed"])
+@pytest.mark.parametrize(("n", "d"), [(200, 2), (500, 5), (1_000, 20)])
+def test_noise_with_uneven_totals_is_one_cluster(n, d, varied):
+    # Shares of small totals are spread more widely: a narrow and a wide cluster at one place.
+    rng = np.random.default_rng(n)
+    totals = 10 + rng.poisson(rng.lognormal(4.0, 1.0, n))
+    shares = rng.dirichlet(np.full(d, 20.0), n) if varied else np.full(d, 1.0 / d)
+    assert RBHC("multinomial").fit(rng.multinomial(totals, shares)).n_clusters_ == 1
+
+
+def test_clusters_with_uneven_totals_are_found():
+    rng = np.random.default_rng(0)
+    totals, classes = 10 + rng.poisson(rng.lognormal(4.0, 1.0, 600)), np.arange(600) % 3
+    X = rng.multinomial(totals, rng.dirichlet(np.ones(10), 3)[classes])
+    model = RBHC("multinomial").fit(X)
+    assert model.n_clusters_ == 3
+    assert adjusted_rand_score(classes, model.labels_) > 0.9
 
 
 @pytest.mark.parametrize("X", [[[1.0], [2.0]], np.ones((9, 2)), np.eye(3)], ids=["2", "equal", "3"])

@@ -69,9 +69,23 @@ class Multinomial(NamedTuple):
         return Observations(proportions, residuals, totals if self.weight_by_total else None)
 
     def coordinates(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Roots as if all rows had the same total, about as widely spread whatever theirs is.
+
+        Shares add up to 1, so that roots are on a curved surface. Its distance from the tangent
+        at the shares of all rows depends on the total as well, and is left out.
+        """
         totals = X.sum(axis=1, keepdims=True)
-        # As if all rows had the same total, whose counts vary as much as these do on average.
-        return roots_of_counts(X / totals / np.mean(1.0 / totals))
+        shares = X / totals
+        common = np.average(shares, axis=0, weights=totals[:, 0] / totals.max())
+        # A total whose counts vary as much as these do on average.
+        total = 1.0 / np.mean(1.0 / totals)
+        centre = roots_of_counts(total * common)
+        steps = roots_of_counts(total * shares) - centre
+        steps -= np.outer(steps @ centre, centre) / (centre @ centre)
+        if are_counts(X):
+            variances = _variances_of_shares(X, totals, common)
+            steps *= np.sqrt(variances.mean() / variances)
+        return centre + steps
 
     def smoothing_map(self, n_features: int) -> Smoothing:
         return contraction(self.smoothing, towards=1.0 / n_features)
@@ -100,6 +114,22 @@ class Multinomial(NamedTuple):
 
     def variance_function(family, mean):
         return mean
+
+
+def _variances_of_shares(
+    X: NDArray[np.float64], totals: NDArray[np.float64], common: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """How widely the shares of each row vary, 1/m + τ for the total m, up to a factor.
+
+    1/m is due to counting. τ is due to all else, clusters above all. It follows from Pearson's
+    statistic, whose mean is (columns − 1)(1 + τm).
+    """
+    expected = totals * common
+    squares = np.divide((X - expected) ** 2, expected, out=np.zeros(X.shape), where=expected > 0.0)
+    freedom = max(int(np.count_nonzero(common)) - 1, 1)
+    excess = max(squares.sum() / (freedom * totals.size) - 1.0, 0.0)
+    variances: NDArray[np.float64] = 1.0 / totals + excess / totals.mean()
+    return variances
 
 
 @kernel

@@ -11,10 +11,27 @@ import argparse
 import warnings
 
 import fastrbhc
-from calibration.rows import NOISES, draw_case
+from calibration.rows import (
+    NOISES,
+    Noise,
+    binary,
+    draw_case,
+    long_tailed,
+    skewed,
+    uniform_box,
+)
 
 # Families that the default stands for, beside those that are chosen for counts.
 DEFAULT = {"ward": "ward", "gaussian": "auto"}
+# Beside those whose splits are calibrated.
+POPULATIONS = (
+    *NOISES,
+    Noise("uniform in a box", "gaussian", uniform_box),
+    Noise("binary", "bernoulli", binary),
+    Noise("exponential", "gaussian", skewed),
+    Noise("exponential", "exponential", skewed),
+    Noise("Student's t, 3 degrees", "gaussian", long_tailed),
+)
 
 
 def number_of_clusters(X, family):
@@ -30,7 +47,7 @@ def main():
     parser.add_argument("--largest", type=int, default=5_000, help="the largest number of rows")
     parser.add_argument("--only", action="append", help="families")
     arguments = parser.parse_args()
-    for which, noise in enumerate(NOISES):
+    for which, noise in enumerate(POPULATIONS):
         if arguments.only and noise.family not in arguments.only:
             continue
         found = []

@@ -63,6 +63,10 @@ def uneven_compositions(rng, n, d):
     return rng.multinomial(totals, rng.dirichlet(np.full(d, 3.0))).astype(float)
 
 
+def binary(rng, n, d):
+    return (rng.random((n, d)) < rng.uniform(0.1, 0.9, d)).astype(float)
+
+
 def skewed(rng, n, d):
     return rng.exponential(size=(n, d))
 
