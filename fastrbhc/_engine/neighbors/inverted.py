@@ -38,6 +38,9 @@ from fastrbhc._engine.threads import Threads
 # Clusters in the list of a slot.
 _LISTED = 12
 
+# Smaller sums are rounded up to this.
+_SMALLEST_FLOAT32 = 1.2e-38
+
 # If n·o varies by no more than this share of the smallest sum, its smallest value stands for all.
 _SMALL_SHARE = 0.02
 
@@ -188,7 +191,7 @@ def _fill_postings(postings, clusters):
             column = segments.columns[p]
             place = starts[column]
             postings.slots[place] = i
-            postings.values[place] = segments.sums[p] * (1.0 + 2.0**-22)
+            postings.values[place] = max(segments.sums[p] * (1.0 + 2.0**-22), _SMALLEST_FLOAT32)
             starts[column] += 1
             postings.smallest = min(postings.smallest, segments.sums[p])
     # Every start has moved to that of the next column.
@@ -266,7 +269,8 @@ def _block_bounds(index, geometry, clusters, i, start, stop, scratch):
     bounds_from_overlaps(clusters, i, start, stop, offset, out)
     factor = geometry.entropy_share * ROUNDING
     for s in range(stop - start):
-        out[s] = out[s] * factor if out[s] > 0.0 else 0.0 * out[s]
+        # NaN, if terms overflow, becomes 0, which is a bound too; free slots stay NaN.
+        out[s] = out[s] * factor if out[s] > 0.0 else 0.0 * clusters.weights[start + s]
 
 
 @kernel
