@@ -38,6 +38,11 @@ def as_matrix(X: Any, name: str = "X", *, fits_memory: bool = True) -> Any:
         )
     if X is None:
         raise ValueError(f"Input {name} is None, and rows of numbers were expected")
+    if is_anndata(X):
+        raise TypeError(
+            f"Input {name} is an AnnData, which holds more than rows of numbers. Call "
+            f"fastrbhc.anndata.cluster(adata), or pass {name}.X and feature_names={name}.var_names"
+        )
     if type(X).__module__.startswith("polars") and type(X).__name__ == "LazyFrame":
         raise TypeError(
             f"Input {name} is a polars.LazyFrame, a query that has not been run. Run it first: "
@@ -63,6 +68,11 @@ def as_matrix(X: Any, name: str = "X", *, fits_memory: bool = True) -> Any:
     if _holds_times(values):
         raise ValueError(f"Input {name} {_NO_UNIT}")
     return as_floats(values, f"Input {name}")
+
+
+def is_anndata(X: Any) -> bool:
+    """Whether X is a table of the package anndata, which need not be installed."""
+    return type(X).__module__.startswith("anndata.") and type(X).__name__ == "AnnData"
 
 
 def as_column(given: Any, name: str) -> NDArray[Any]:
