@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 _TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+# What a name of a row or column and an entry of a sparse matrix take at least.
+_BYTES_PER_NAME, _BYTES_PER_ENTRY = 64, 12
 _NO_UNIT = "holds dates or times, which have no unit here. Convert it to numbers, or drop it."
 
 
@@ -237,6 +239,19 @@ def check_memory(shape: tuple[int, ...], what: str) -> None:
         raise MemoryError(
             f"{what} has {extent} values, which take {needed / 2**30:,.0f} GiB as a dense "
             f"matrix, and this machine has {present / 2**30:,.0f} GiB"
+        )
+
+
+def check_extent(shape: tuple[int, ...], n_entries: int, what: str) -> None:
+    """Refuse a sparse matrix that does not fit the memory with the names of its rows and columns.
+
+    A short file may state any numbers.
+    """
+    if _BYTES_PER_NAME * sum(shape) + _BYTES_PER_ENTRY * n_entries > memory():
+        n_rows, n_columns = shape
+        raise MemoryError(
+            f"{what} states {n_rows:,} rows, {n_columns:,} columns and {n_entries:,} entries, "
+            f"and this machine has {memory() / 2**30:,.0f} GiB of memory"
         )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from fastrbhc._containers import as_matrix, check_memory, memory
+from fastrbhc._containers import as_matrix, check_extent, check_memory
 from fastrbhc.anndata import rows_of
 from fastrbhc.cli.delimited import open_text, positions
 
@@ -24,8 +24,8 @@ SUFFIXES = (".mtx", ".mtx.gz")
 _MATRIX, _BARCODES, _FEATURES = "matrix.mtx", "barcodes.tsv", ("features.tsv", "genes.tsv")
 # The kind of features that is clustered, if a file has several.
 _GENES = "Gene Expression"
-# Characters that the shortest entry takes, "1 1" with the end of its line, and bytes in memory.
-_SHORTEST_ENTRY, _BYTES_PER_ENTRY = 4, 24
+# Characters of "1 1" with the end of its line.
+_SHORTEST_ENTRY = 4
 
 
 class Matrix(NamedTuple):
@@ -62,16 +62,12 @@ def _market(path: Path) -> Any:
         n_rows, n_columns, n_entries, form, field, _ = mminfo(str(path))
         if field == "complex":
             raise ValueError("its entries are complex numbers. Take real and imaginary parts apart")
-        dense = form == "array"
-        if dense:
+        if form == "array":
             check_memory((n_rows, n_columns), path.name)
-        elif 8 * (n_rows + n_columns) + _BYTES_PER_ENTRY * n_entries > memory():
-            raise MemoryError(
-                f"{path.name} states {n_rows:,} rows, {n_columns:,} columns and {n_entries:,} "
-                "entries, more than this machine's memory can hold"
-            )
-        elif path.suffix == ".mtx" and n_entries * _SHORTEST_ENTRY > path.stat().st_size + 1:
-            raise ValueError(f"it is cut short: {n_entries:,} entries do not fit its size")
+        else:
+            check_extent((n_rows, n_columns), n_entries, path.name)
+            if path.suffix == ".mtx" and n_entries * _SHORTEST_ENTRY > path.stat().st_size:
+                raise ValueError(f"it is cut short: it states {n_entries:,} entries")
         found = mmread(str(path))  # entries of a pattern are ones
     except MemoryError:
         raise
