@@ -60,6 +60,20 @@ def check_rows(
     return check_values(values, family, columns, name, layout)
 
 
+def dense_if_needed(values: Any, family: HasDomain, name: str) -> Any:
+    """Sparse rows as they are if the family takes them, and dense otherwise."""
+    if not issparse(values) or family.domain.takes_sparse:
+        return values
+    try:
+        check_memory(values.shape, name)
+    except MemoryError as error:
+        raise MemoryError(
+            f"{error}. The family {family.name!r} needs that. Families of counts, such as "
+            "multinomial and poisson, take sparse rows as they are"
+        ) from None
+    return values.toarray()
+
+
 def names_of_columns(X: Any, given: Any, n_features: int) -> list[str] | None:
     """The names that are given for the columns, or else those of a data frame; None if none."""
     if given is None:

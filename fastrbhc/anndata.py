@@ -16,6 +16,7 @@ from scipy.sparse import issparse
 from fastrbhc._containers import as_matrix, is_anndata
 from fastrbhc._optional import require
 from fastrbhc._scanpy import scanpy_dendrogram
+from fastrbhc._validation import dense_if_needed
 from fastrbhc.estimators import RBHC
 from fastrbhc.families import Family, as_family
 from fastrbhc.tree.dendrogram import Dendrogram
@@ -109,6 +110,7 @@ def cluster(
         X, names = X[:, genes], [names[gene] for gene in genes]
     if layer is None and "counts" in adata.layers:
         warn_of_other_counts(X, family, "say layer='counts'")
+    X = dense_if_needed(X, family, "adata")
     options = {"compute_full_tree": True, **options}
     if not options["compute_full_tree"]:
         raise ValueError("compute_full_tree has to be True: the merges above λ are stored too")

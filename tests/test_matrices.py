@@ -203,7 +203,9 @@ def test_the_command_line_clusters_them(tmp_path, capsys, kind):
         path, names = tmp_path / "x.mtx", list(map(str, range(60)))
         write_market(path, X)
     else:
-        path = write_folder(tmp_path, values=X.T, cells=names, features=[f"g{i}" for i in range(20)])
+        path = write_folder(
+            tmp_path, values=X.T, cells=names, features=[f"g{i}" for i in range(20)]
+        )
     out = tmp_path / "labels.csv"
     options = ["--family", "multinomial", "--clusters", "2", "--labels", str(out)]
     assert cli.main(["cluster", str(path), *options]) == 0
@@ -238,7 +240,10 @@ def test_families_without_sparse_rows_make_them_dense(tmp_path, monkeypatch, cap
     capsys.readouterr()
     monkeypatch.setattr(_containers, "memory", lambda: 8_000)
     assert cli.main(command) == 2
-    assert "--family multinomial or poisson, which are for counts" in capsys.readouterr().err
+    assert (
+        "Families of counts, such as multinomial and poisson, take sparse"
+        in capsys.readouterr().err
+    )
 
 
 def test_columns_have_their_names_in_messages(tmp_path, capsys):

@@ -154,7 +154,7 @@ def run(arguments: argparse.Namespace) -> None:
         check_tree_name(arguments.tree)
     from fastrbhc import RBHC
     from fastrbhc._options import layout_for
-    from fastrbhc._validation import check_values
+    from fastrbhc._validation import check_values, dense_if_needed
     from fastrbhc.anndata import warn_of_other_counts
     from fastrbhc.cli.tables import read_table
     from fastrbhc.tree.exports import check_newick_names
@@ -172,7 +172,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise ValueError(f"{name} has {table.values.shape[0]} rows: at least 2 are needed")
     if table.has_counts:
         warn_of_other_counts(table.values, family, "say --layer counts")
-    rows = _in_a_layout_for(family, table.values, name)
+    rows = dense_if_needed(table.values, family, name)
     # With the name of the file in messages.
     rows = check_values(rows, family, table.columns, name, layout_for(arguments.neighbors))
     if _is_newick(arguments.tree):
@@ -216,24 +216,6 @@ def _family(name: str, **parameters: float | None) -> Family:
                 f"the family {family.name!r} has no {key}; it has {', '.join(family._fields)}"
             )
     return as_family(family._replace(**given))
-
-
-def _in_a_layout_for(family: Family, values: Any, name: str) -> Any:
-    """Sparse rows as they are if the family takes them, and dense otherwise."""
-    from scipy.sparse import issparse
-
-    from fastrbhc._containers import check_memory
-
-    if not issparse(values) or family.domain.takes_sparse:
-        return values
-    try:
-        check_memory(values.shape, name)
-    except MemoryError as error:
-        raise MemoryError(
-            f"{error}. The family {family.name!r} needs that; with --family multinomial or "
-            "poisson, which are for counts, it stays sparse"
-        ) from None
-    return values.toarray()
 
 
 def _summarise(name: str, table: Table, model: Any, arguments: argparse.Namespace) -> None:
