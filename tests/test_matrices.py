@@ -113,6 +113,14 @@ def test_damaged_compression(tmp_path):
 # 10x Genomics
 
 
+def test_damaged_names(tmp_path):
+    folder = write_folder(tmp_path, gz=".gz")
+    path = folder / "barcodes.tsv.gz"
+    path.write_bytes(path.read_bytes()[:-12])
+    with pytest.raises(ValueError, match="is damaged, or not compressed by gzip"):
+        read_table(folder)
+
+
 @pytest.mark.parametrize("gz", ["", ".gz"])
 def test_a_folder_has_cells_in_rows(tmp_path, gz):
     assert_cells(read_table(write_folder(tmp_path / "f", gz=gz)))

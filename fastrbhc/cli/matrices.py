@@ -51,11 +51,16 @@ def read_market(path: Path) -> Matrix:
     prefix, stem, _ = path.name.partition(_MATRIX)
     if stem and _beside(path, prefix, _BARCODES) is not None:
         return _cells(path, prefix)
-    values = _market(path)
+    values = _rows(_market(path))
     return Matrix(values, None, positions(values.shape[1]))
 
 
+def _rows(values: Any) -> Any:
+    return csr_array(values) if issparse(values) else np.ascontiguousarray(values)
+
+
 def _market(path: Path) -> Any:
+    """Floats as an array, or as entries with their rows and columns."""
     from scipy.io import mminfo, mmread
 
     try:
@@ -75,8 +80,10 @@ def _market(path: Path) -> Any:
         if isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile):
             raise
         raise ValueError(f"{path.name} cannot be read as Matrix Market: {error}") from None
-    values = as_matrix(found, path.name, fits_memory=False)
-    return csr_array(values) if issparse(values) else values.astype(np.float64, copy=False)
+    if not issparse(found):
+        return found.astype(np.float64)
+    found.data = found.data.astype(np.float64)  # in place, without copies of the indices
+    return as_matrix(found, path.name, fits_memory=False)
 
 
 # 10x Genomics
@@ -141,7 +148,7 @@ def _cells(path: Path, prefix: str) -> Matrix:
             f"{'columns, one for each cell' if place else 'rows, one for each feature'}"
             + (header or ": do they belong together?")
         )
-    values = csr_array(values) if issparse(values) else np.ascontiguousarray(values)
+    values = _rows(values)
     names = [fields[min(1, len(fields) - 1)] for fields in described]  # symbols follow the ids
     kinds = np.array([fields[2] if len(fields) > 2 else _GENES for fields in described])
     kept = np.flatnonzero(kinds == _GENES)

@@ -105,14 +105,12 @@ def read_table(
         raise FileNotFoundError(f"there is no file {path}{hint}")
     if layer is not None and path.suffix.lower() != ".h5ad":
         raise ValueError(f"{path.name} has no layers: --layer is for .h5ad files")
-    wanted = _Wanted(ids, weights, drop)
-    if path.is_dir():
-        return _named(path, _matrices.read_folder(path), wanted)
-    if not path.is_file():
+    wanted, is_folder = _Wanted(ids, weights, drop), path.is_dir()
+    if not (is_folder or path.is_file()):
         raise ValueError(f"{path} is a pipe or a device, and tables are read twice: save it first")
-    if path.stat().st_size == 0:
+    if not is_folder and path.stat().st_size == 0:
         raise ValueError(f"{path.name} is empty")
-    suffix = path.suffix.lower()
+    suffix = "" if is_folder else path.suffix.lower()
     if suffix in _FOREIGN:
         raise ValueError(
             f"by its name {path.name} is {_FOREIGN[suffix]}, which is not read: give a {_FORMATS} "
@@ -125,6 +123,8 @@ def read_table(
     if suffix == ".h5ad":
         return _named(path, _matrices.read_h5ad(path, layer), wanted)
     try:
+        if is_folder:
+            return _named(path, _matrices.read_folder(path), wanted)
         if _matrices.is_market(path):
             return _named(path, _matrices.read_market(path), wanted)
         return _from_text(path, wanted)
