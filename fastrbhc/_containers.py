@@ -227,6 +227,8 @@ def sound_sparse(X: Any, name: str, *, fits_memory: bool = True) -> Any:
         raise ValueError(f"Input {name} is a sparse matrix with a broken structure: {fault}")
     if fits_memory:
         check_memory(X.shape, f"Input {name}")
+    else:
+        check_extent(X.shape, X.nnz, f"Input {name}")
     # Half precision and other byte orders are beyond SciPy's conversions.
     return X if X.dtype == np.float64 or X.dtype.kind == "c" else X.astype(np.float64)
 
@@ -243,9 +245,9 @@ def check_memory(shape: tuple[int, ...], what: str) -> None:
 
 
 def check_extent(shape: tuple[int, ...], n_entries: int, what: str) -> None:
-    """Refuse a sparse matrix that does not fit the memory with the names of its rows and columns.
+    """Refuse a sparse matrix that does not fit the memory, even if it is left sparse.
 
-    A short file may state any numbers.
+    A short file may state any numbers of rows and columns, and each takes a few numbers and a name.
     """
     if _BYTES_PER_NAME * sum(shape) + _BYTES_PER_ENTRY * n_entries > memory():
         n_rows, n_columns = shape

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from fastrbhc._containers import check_extent, check_memory, sound_sparse
+from fastrbhc._containers import check_memory, sound_sparse
 
 # Errors that mean: the file may be written to, but not replaced. It may be mounted on its own, or
 # its folder is somebody else's.
@@ -221,7 +221,6 @@ class Arrays:
             shape, kind = self["shape"], self._format()
             if shape.shape != (2,) or shape.dtype.kind not in "iu" or (shape < 0).any():
                 raise ValueError(f"shape is {shape.tolist()}, expected two whole numbers")
-            check_extent(tuple(shape.tolist()), 0, self._path.name)
             wanted = _PARTS[kind]
             missing = [name for name in ("data", *wanted) if name not in self.names]
             if missing:

@@ -345,7 +345,7 @@ def test_sparse_matrices_as_scipy_saves_them(tmp_path, form):
         ({"indptr": [0, 1, 2]}, "index pointer"),
         ({"shape": [3, 3, 3]}, "expected two whole numbers"),
         ({"shape": [-3, 3]}, "expected two whole numbers"),
-        ({"shape": [10**12, 3]}, "states 1,000,000,000,000 rows, 3 columns"),
+        ({"shape": [10**12, 3]}, "index pointer"),
         ({"shape": [3, 10**12]}, "states 3 rows, 1,000,000,000,000 columns"),
         ({"data": np.ones(2)}, "same size"),
         ({"data": np.array(["a", "b", "c"])}, "data is an array of <U1"),
