@@ -8,7 +8,7 @@ PYTEST = $(BIN)/python -m pytest
 TWO_WORKERS = -n 2 --dist loadfile
 
 .PHONY: demo test lint types docs test-notebooks notebooks test-families test-indices test-thorough test-stress fuzz calibration \
-	labelled test-compile-all test-lowest baselines bench bench-all bench-compare bench-peers bench-compile record dashboard clean
+	labelled test-compile-all test-lowest test-anndata baselines bench bench-all bench-compare bench-peers bench-compile record dashboard clean
 
 # Installed again whenever the metadata change. The demo needs fewer packages than the tests.
 $(VENV)/runtime: pyproject.toml
@@ -115,6 +115,14 @@ test-lowest:
 		--resolution lowest-direct --editable ".[dev]" "pyparsing>=3.1,<3.2"
 	$(VENV)-lowest/bin/python -m pytest -q $(TWO_WORKERS) tests
 
+# Cells of an AnnData, with the packages anndata and scanpy, in a separate environment: they ask for other
+# versions of some packages.
+test-anndata:
+	$(PYTHON) -m venv $(VENV)-anndata
+	$(VENV)-anndata/bin/python -m pip install --quiet --upgrade pip
+	$(VENV)-anndata/bin/python -m pip install --quiet --editable ".[plot,frames,anndata]" scanpy hypothesis pytest
+	$(VENV)-anndata/bin/python -m pytest -q tests/test_anndata.py fastrbhc/anndata.py
+
 # Redraws the pictures that tests compare with. Look at them before you commit them.
 baselines: $(VENV)/installed
 	FASTRBHC_BASELINES=refresh $(PYTEST) -q tests/test_plotting.py -k test_picture
@@ -153,5 +161,5 @@ record: $(VENV)/installed
 	$(BIN)/python asv_benchmarks/bench_peers.py --record $(OPTIONS)
 
 clean:
-	rm -rf $(VENV) $(VENV)-lowest docs/_build docs/api docs/notebooks .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-anndata docs/_build docs/api docs/notebooks .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -5,8 +5,8 @@ families; `predictive_threshold`, `gap_threshold`, `evidence_threshold` and `kme
 choose the threshold λ, and with it the number of clusters.
 `bhc_linkage` and `BHC` are the original, Bayesian algorithm, with the models in `fastrbhc.bhc`.
 `fastrbhc.plotting` draws; `fastrbhc.experiments` is loaded when asked for: the paper's tables and
-figure. `precompile` compiles kernels ahead of time. `show_versions` prints what a report of a bug
-should contain.
+figure. `fastrbhc.anndata` clusters the cells of an AnnData. `precompile` compiles kernels ahead of
+time. `show_versions` prints what a report of a bug should contain.
 """
 
 from __future__ import annotations
@@ -48,6 +48,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> ModuleType:
-    if name in {"experiments", "exports", "path", "plotting", "summaries"}:
+    if name in {"anndata", "experiments", "exports", "path", "plotting", "summaries"}:
         return importlib.import_module(f"fastrbhc.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 
 from fastrbhc._stamps import Stamped
-from fastrbhc._validation import HasDomain, as_rows, check_values, column_names
+from fastrbhc._validation import HasDomain, as_rows, check_values, names_of_columns
 from fastrbhc.plotting.html import FittedHTML
 
 
@@ -23,12 +23,21 @@ class TreeEstimator(Stamped, FittedHTML, ClusterMixin, BaseEstimator):
         """The family or model that the parameters name; the tags follow from its domain."""
         raise NotImplementedError
 
-    def _check(self, X: ArrayLike, given: HasDomain, *, reset: bool, layout: str = "dense") -> Any:
+    def _check(
+        self,
+        X: ArrayLike,
+        given: HasDomain,
+        *,
+        reset: bool,
+        layout: str = "dense",
+        feature_names: Any = None,
+    ) -> Any:
         """X as rows for a family or model: those of a fit (``reset``), or new ones."""
         values = as_rows(X, given, min_rows=2 if reset else 1, layout=layout)
         if not reset:  # before a family finds that it has scales for other columns
             self._check_columns(X, reset=False)
-        rows = check_values(values, given, column_names(X), layout=layout)
+        columns = names_of_columns(X, feature_names, values.shape[1])
+        rows = check_values(values, given, columns, layout=layout)
         if reset:
             self._check_columns(X, reset=True)
         return rows

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 _TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
-# The memory that a row of a sparse matrix takes while a tree is built, without its entries.
-_BYTES_PER_SPARSE_ROW = 400
+# What a name of a row or column and an entry of a sparse matrix take at least.
+_BYTES_PER_NAME, _BYTES_PER_ENTRY = 64, 12
 _NO_UNIT = "holds dates or times, which have no unit here. Convert it to numbers, or drop it."
 
 
@@ -40,6 +40,11 @@ def as_matrix(X: Any, name: str = "X", *, fits_memory: bool = True) -> Any:
         )
     if X is None:
         raise ValueError(f"Input {name} is None, and rows of numbers were expected")
+    if is_anndata(X):
+        raise TypeError(
+            f"Input {name} is an AnnData, which holds more than rows of numbers. Call "
+            f"fastrbhc.anndata.cluster(adata), or pass {name}.X and feature_names={name}.var_names"
+        )
     if type(X).__module__.startswith("polars") and type(X).__name__ == "LazyFrame":
         raise TypeError(
             f"Input {name} is a polars.LazyFrame, a query that has not been run. Run it first: "
@@ -65,6 +70,11 @@ def as_matrix(X: Any, name: str = "X", *, fits_memory: bool = True) -> Any:
     if _holds_times(values):
         raise ValueError(f"Input {name} {_NO_UNIT}")
     return as_floats(values, f"Input {name}")
+
+
+def is_anndata(X: Any) -> bool:
+    """Whether X is a table of the package anndata, which need not be installed."""
+    return type(X).__module__.startswith("anndata.") and type(X).__name__ == "AnnData"
 
 
 def as_column(given: Any, name: str) -> NDArray[Any]:
@@ -218,7 +228,7 @@ def sound_sparse(X: Any, name: str, *, fits_memory: bool = True) -> Any:
     if fits_memory:
         check_memory(X.shape, f"Input {name}")
     else:
-        _check_memory_of_rows(X.shape[0], name)
+        check_extent(X.shape, X.nnz, f"Input {name}")
     # Half precision and other byte orders are beyond SciPy's conversions.
     return X if X.dtype == np.float64 or X.dtype.kind == "c" else X.astype(np.float64)
 
@@ -234,13 +244,16 @@ def check_memory(shape: tuple[int, ...], what: str) -> None:
         )
 
 
-def _check_memory_of_rows(n: int, name: str) -> None:
-    """Refuse more sparse rows than the machine's memory has room for, whatever is in them."""
-    needed, present = _BYTES_PER_SPARSE_ROW * int(n), memory()
-    if needed > present:
+def check_extent(shape: tuple[int, ...], n_entries: int, what: str) -> None:
+    """Refuse a sparse matrix that does not fit the memory, even if it is left sparse.
+
+    A short file may state any numbers of rows and columns, and each takes a few numbers and a name.
+    """
+    if _BYTES_PER_NAME * sum(shape) + _BYTES_PER_ENTRY * n_entries > memory():
+        n_rows, n_columns = shape
         raise MemoryError(
-            f"Input {name} has {int(n):,} rows, which take {needed / 2**30:,.0f} GiB, and this "
-            f"machine has {present / 2**30:,.0f} GiB"
+            f"{what} states {n_rows:,} rows, {n_columns:,} columns and {n_entries:,} entries, "
+            f"and this machine has {memory() / 2**30:,.0f} GiB of memory"
         )
 
 

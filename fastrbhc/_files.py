@@ -204,19 +204,18 @@ class Arrays:
                 with archive.open(member) as part:
                     return self._read(part, member.file_size)
 
-    def matrix(self) -> NDArray[Any]:
-        """X, or the only array, or a sparse matrix made dense."""
+    def matrix(self) -> Any:
+        """X, or a sparse matrix in CSR form, or the only array."""
         if "X" in self.names:
             return self["X"]
         if {"data", "shape"} <= set(self.names):
-            dense: NDArray[Any] = self.sparse().toarray()
-            return dense
+            return self.sparse().tocsr()
         if len(self.names) == 1:
             return self[self.names[0]]
         found = f"none of its arrays {', '.join(self.names)}" if self.names else "no array in it"
         raise ValueError(f"{self._path.name} cannot be read: {found} is named X")
 
-    def sparse(self, *, fits_memory: bool = True) -> Any:
+    def sparse(self) -> Any:
         """The sparse matrix whose parts are here, as SciPy's save_npz names them."""
         with self._reading():
             shape, kind = self["shape"], self._format()
@@ -236,7 +235,7 @@ class Arrays:
             given = (data, tuple(parts)) if kind == "coo" else (data, *parts)
             # SciPy compares the lengths of the parts now, and follows no index.
             matrix = getattr(sparse, f"{kind}_array")(given, shape=tuple(shape.tolist()))
-        return sound_sparse(matrix, self._path.name, fits_memory=fits_memory)
+        return sound_sparse(matrix, self._path.name, fits_memory=False)
 
     def _format(self) -> str:
         if "format" not in self.names:

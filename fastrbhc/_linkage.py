@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from numpy.typing import ArrayLike
 
 from fastrbhc._advice import warn_of_misfits
 from fastrbhc._choosing import Guess, grow
 from fastrbhc._options import LinkageOptions, layout_for
 from fastrbhc._progress import compiling_shown
-from fastrbhc._validation import check_rows, check_weights, column_names
+from fastrbhc._validation import check_rows, check_weights, names_of_columns
 from fastrbhc.families import Family, as_family
 from fastrbhc.tree.dendrogram import Dendrogram, forest_at
 from fastrbhc.tree.origin import Chosen, remembering
@@ -22,6 +24,7 @@ def linkage(
     neighbors: str = "auto",
     threshold: float | str | None = None,
     sample_weight: ArrayLike | None = None,
+    feature_names: Sequence[str] | None = None,
     n_jobs: int | None = None,
     progress: bool = False,
     audit: bool | str = False,
@@ -71,6 +74,10 @@ def linkage(
     sample_weight : array-like of shape (n,), optional
         A row with weight 3 counts as three copies. Rows with weight 0 join the nearest row, at
         height 0, and change nothing else.
+    feature_names : sequence of str, optional
+        Names of the columns, for X without any: a sparse matrix of words has those that
+        ``get_feature_names_out()`` of its vectoriser returns. By default those of a data frame.
+        Messages and `Dendrogram.summary` use them.
     n_jobs : int, optional
         Number of threads. None or -1 stands for NUMBA_NUM_THREADS, by default one per core that the
         process may use. The result does not depend on it.
@@ -111,9 +118,9 @@ def linkage(
     family = as_family(family)
     options = LinkageOptions(algorithm, neighbors, threshold, n_jobs, progress, audit)
     checked = options.checked(family)
-    rows = [check_rows(X, family, layout=layout_for(neighbors))]
+    rows = [check_rows(X, family, layout=layout_for(neighbors), feature_names=feature_names)]
     weights = check_weights(sample_weight, rows[0].shape[0])
-    names = column_names(X)
+    names = names_of_columns(X, feature_names, rows[0].shape[1])
     warn_of_misfits(rows[0], family, names)
     with compiling_shown(checked.progress):
         grown = grow(rows, family, weights, checked, Guess())

@@ -7,6 +7,7 @@ from typing import Any
 
 # The extra of this package that brings each of them along.
 _EXTRAS = {
+    "anndata": "anndata",
     "ipywidgets": "notebooks",
     "matplotlib": "plot",
     "networkx": "graphs",

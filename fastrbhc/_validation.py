@@ -48,13 +48,42 @@ def check_rows(
     min_rows: int = 2,
     name: str = "X",
     layout: str = "dense",
+    feature_names: Any = None,
 ) -> Any:
     """X as a float64 matrix of rows in the domain of the family, or of the model.
 
-    It is dense, or sparse, or ("auto") what suits the rows if they are sparse.
+    It is dense, or sparse, or ("auto") what suits the rows if they are sparse. The names of its
+    columns, by default its own, are for messages.
     """
     values = as_rows(X, family, min_rows=min_rows, name=name, layout=layout)
-    return check_values(values, family, column_names(X), name, layout)
+    columns = names_of_columns(X, feature_names, values.shape[1])
+    return check_values(values, family, columns, name, layout)
+
+
+def dense_if_needed(values: Any, family: HasDomain, name: str) -> Any:
+    """Sparse rows as they are if the family takes them, and dense otherwise."""
+    if not issparse(values) or family.domain.takes_sparse:
+        return values
+    try:
+        check_memory(values.shape, name)
+    except MemoryError as error:
+        raise MemoryError(
+            f"{error}. The family {family.name!r} needs that. Families of counts, such as "
+            "multinomial and poisson, take sparse rows as they are"
+        ) from None
+    return values.toarray()
+
+
+def names_of_columns(X: Any, given: Any, n_features: int) -> list[str] | None:
+    """The names that are given for the columns, or else those of a data frame; None if none."""
+    if given is None:
+        return column_names(X)
+    if isinstance(given, str | bytes) or np.ndim(given) != 1:
+        raise ValueError(
+            f"feature_names is {str(given)[:40]!r}: a list with one name for every column was "
+            "expected, as get_feature_names_out() of a vectoriser returns it"
+        )
+    return check_names(given, n_features, "feature_names")
 
 
 def as_rows(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +23,7 @@ from fastrbhc._options import (
     layout_for,
 )
 from fastrbhc._progress import compiling_shown
-from fastrbhc._validation import check_count, check_weights, column_names
+from fastrbhc._validation import check_count, check_weights, names_of_columns
 from fastrbhc.assessment.assess import DEFAULT_RESAMPLES, DEFAULT_ROWS, assess
 from fastrbhc.assessment.report import ClusterAssessment
 from fastrbhc.families import Family, as_family
@@ -133,7 +134,13 @@ class RBHC(ForNewRows, TreeEstimator):
         self.random_state = random_state
         self.audit = audit
 
-    def fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> RBHC:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: None = None,
+        sample_weight: ArrayLike | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> RBHC:
         """Cluster the rows of X.
 
         Parameters
@@ -143,6 +150,11 @@ class RBHC(ForNewRows, TreeEstimator):
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
             A row with weight 3 counts as three copies.
+        feature_names : sequence of str, optional
+            Names of the columns, for X without any, such as a vectoriser's
+            ``get_feature_names_out()``. They are for messages, ``summary`` and the tree.
+            ``feature_names_in_`` still has those of a data frame alone, because scikit-learn
+            compares it with the names of new rows.
 
         Returns
         -------
@@ -160,24 +172,30 @@ class RBHC(ForNewRows, TreeEstimator):
         ).checked(family)
         check_count(self.multiplier, "multiplier")
         self._check_stopping_rule()
-        rows = self._check(X, family, reset=True, layout=layout_for(self.neighbors))
+        layout = layout_for(self.neighbors)
+        rows = self._check(X, family, reset=True, layout=layout, feature_names=feature_names)
+        names = names_of_columns(X, feature_names, rows.shape[1])
         weights = check_weights(sample_weight, rows.shape[0])
         if self.n_clusters is not None:
             check_count(self.n_clusters, "n_clusters", rows.shape[0])
             options = replace(options, threshold=np.inf, choice=None)
         guess = Guess(self._guess(options), self.multiplier, self.random_state)
-        warn_of_misfits(rows, family, column_names(X))
+        warn_of_misfits(rows, family, names)
         with compiling_shown(options.progress):
             whole = self.compute_full_tree
             grown = grow([rows], family, weights, options, guess, whole=whole)
             chosen = self._chosen(grown.tree, grown.threshold, options.choice)
             self.threshold_, self.choice_ = chosen.threshold, grown.choice
-            self._keep_tree(remembering(grown.tree, column_names(X), chosen))
+            self._keep_tree(remembering(grown.tree, names, chosen))
             self._keep_clusters(rows, grown.family, weights)
         return self
 
     def fit_predict(
-        self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: None = None,
+        sample_weight: ArrayLike | None = None,
+        feature_names: Sequence[str] | None = None,
     ) -> NDArray[np.int64]:
         """Cluster the rows of X and return their labels.
 
@@ -188,13 +206,16 @@ class RBHC(ForNewRows, TreeEstimator):
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the rows.
+        feature_names : sequence of str, optional
+            Names of the columns, for X without any.
 
         Returns
         -------
         ndarray of shape (n_samples,)
             ``labels_``.
         """
-        return self.fit(X, sample_weight=sample_weight).labels_
+        self.fit(X, sample_weight=sample_weight, feature_names=feature_names)
+        return self.labels_
 
     def assess(
         self,
@@ -249,8 +270,14 @@ class RBHC(ForNewRows, TreeEstimator):
             progress=progress,
         )
 
-    def summary(self) -> Any:
+    def summary(self, *, feature_names: Sequence[str] | None = None) -> Any:
         """A table of the clusters: size, weight, cost, mean parameters.
+
+        Parameters
+        ----------
+        feature_names : sequence of str, optional
+            Names of the columns, by default those of the fit. After a pipeline, the names that
+            its first steps make are ``pipeline[:-1].get_feature_names_out()``.
 
         Returns
         -------
@@ -274,7 +301,8 @@ class RBHC(ForNewRows, TreeEstimator):
             self._family.in_units_of_rows(
                 np.where(np.isnan(self._clusters.weights), np.nan, self._clusters.means).T
             ),
-            getattr(self, "feature_names_in_", None),
+            names_of_columns(None, feature_names, self.n_features_in_)
+            or self.dendrogram_.feature_names,
         )
 
     def _distribution(self) -> Family:

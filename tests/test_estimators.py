@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
@@ -502,3 +504,53 @@ def test_rows_are_described_by_clusters_in_a_pipeline():
     X = np.random.default_rng(25).normal(size=(40, 3))
     steps = make_pipeline(StandardScaler(), RBHC("ward", n_clusters=5), StandardScaler())
     assert steps.fit_transform(X).shape == (40, 5)
+
+
+# Names of columns
+
+
+def words_of(pets):
+    documents = ["cat cat dog", "cat dog dog", "sun moon", "moon moon sun"]
+    return documents if pets else documents[2:]
+
+
+def test_names_of_a_vectoriser():
+    vectoriser = CountVectorizer()
+    X = vectoriser.fit_transform(words_of(pets=True))
+    names = vectoriser.get_feature_names_out()
+    model = RBHC("multinomial", n_clusters=2).fit(X, feature_names=names)
+    assert model.dendrogram_.feature_names == ("cat", "dog", "moon", "sun")
+    assert list(model.summary().columns[-4:]) == ["mean_cat", "mean_dog", "mean_moon", "mean_sun"]
+    pd.testing.assert_frame_equal(model.dendrogram_.summary(X.toarray()), model.summary())
+    # New rows have no names either, so that there is nothing to compare or to warn of.
+    assert not hasattr(model, "feature_names_in_")
+    assert set(model.predict(vectoriser.transform(words_of(pets=False)))) < set(model.labels_)
+    np.testing.assert_array_equal(
+        RBHC("multinomial", n_clusters=2).fit_predict(X, feature_names=names), model.labels_
+    )
+
+
+def test_names_after_a_pipeline():
+    steps = make_pipeline(CountVectorizer(), RBHC("multinomial", n_clusters=2))
+    steps.fit(words_of(pets=True))
+    assert list(steps[-1].summary().columns[-4:]) == ["mean_x0", "mean_x1", "mean_x2", "mean_x3"]
+    frame = steps[-1].summary(feature_names=steps[:-1].get_feature_names_out())
+    assert list(frame.columns[-4:]) == ["mean_cat", "mean_dog", "mean_moon", "mean_sun"]
+
+
+def test_names_that_are_given_replace_those_of_a_frame():
+    frame = pd.DataFrame([[1.0, 2.0], [3.0, 5.0]], columns=["a", "b"])
+    model = RBHC("ward", n_clusters=1).fit(frame, feature_names=["left", "right"])
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    assert list(model.summary().columns[-2:]) == ["mean_left", "mean_right"]
+
+
+def test_names_in_messages_and_wrong_ones():
+    X = sparse.csr_array([[1.0, 2.0], [0.0, -1.0]])
+    for function in (RBHC("poisson").fit, partial(linkage, family="poisson")):
+        with pytest.raises(ValueError, match="row 1, column 'dog' is -1"):
+            function(X, feature_names=["cat", "dog"])
+        with pytest.raises(ValueError, match="there are 1 feature_names, expected 2"):
+            function(X, feature_names=["cat"])
+        with pytest.raises(ValueError, match="feature_names is 'ab': a list with one name"):
+            function(X, feature_names="ab")

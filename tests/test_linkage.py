@@ -9,6 +9,7 @@ from certificates import certify_greedy, certify_nn_chain
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.cluster import hierarchy
+from scipy.sparse import csr_array
 from strategies import FAMILIES, continuous, continuous_rows, data_sets
 from trees import leaf_sets, same_tree
 
@@ -184,3 +185,10 @@ def test_many_copies_make_a_shallow_tree():
     for node, pair in enumerate(tree.merges, start=tree.n_leaves):
         depth[node] = 1 + depth[pair].max()
     assert depth.max() == 10
+
+
+def test_names_of_columns_are_remembered():
+    X = np.array([[1.0, 2.0], [3.0, 5.0], [9.0, 9.0]])
+    tree = linkage(csr_array(X), "poisson", feature_names=np.array(["cat", "dog"]))
+    assert tree.feature_names == ("cat", "dog")
+    assert list(tree.summary(X, n_clusters=1).columns[-2:]) == ["mean_cat", "mean_dog"]

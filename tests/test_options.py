@@ -48,8 +48,9 @@ def table(tmp_path):
     return path
 
 
-def test_the_function_has_them_all_and_weights():
-    assert keyword_defaults(fastrbhc.linkage) == {**OPTIONS, "sample_weight": None}
+def test_the_function_has_them_all_with_weights_and_names():
+    others = {"sample_weight": None, "feature_names": None}
+    assert keyword_defaults(fastrbhc.linkage) == {**OPTIONS, **others}
 
 
 def test_the_estimator_has_them_all():

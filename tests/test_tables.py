@@ -14,11 +14,15 @@ import pandas
 import pyarrow
 import pyarrow.parquet
 import pytest
-from scipy.sparse import csr_array, save_npz
+from scipy.sparse import csr_array, issparse, save_npz
 
 from fastrbhc.cli.tables import read_table
 
 VALUES = [[1.0, 2.0], [3.5, -4.0]]
+
+
+def dense(values):
+    return values.toarray() if issparse(values) else values
 
 
 @pytest.fixture
@@ -133,7 +137,7 @@ def test_damaged_compression_is_called_so(write):
     assert read_table(path).values.tolist() == VALUES
 
 
-@pytest.mark.parametrize("name", ["t.xlsx", "t.csv.bz2", "t.json", "t.h5ad", "t.pkl"])
+@pytest.mark.parametrize("name", ["t.xlsx", "t.csv.bz2", "t.json", "t.h5", "t.pkl"])
 def test_files_of_other_programs(write, name):
     with pytest.raises(ValueError, match=r"by its name .*which is not read: give a .csv"):
         read_table(write("anything", name))
@@ -234,7 +238,8 @@ def test_arrays(tmp_path):
     )
     for name in ("a.npy", "x.npz", "one.npz", "csr.npz"):
         table = read_table(tmp_path / name)
-        assert table.values.tolist() == VALUES
+        assert issparse(table.values) == (name == "csr.npz")
+        assert dense(table.values).tolist() == VALUES
         assert table.values.dtype == np.float64
         assert table.columns == ["1", "2"]
     table = read_table(tmp_path / "a.npy", "1")
@@ -320,7 +325,13 @@ CSR = {"data": np.ones(3), "indices": [0, 1, 2], "indptr": [0, 1, 2, 3], "shape"
 def test_sparse_matrices_as_scipy_saves_them(tmp_path, form):
     matrix = csr_array(np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]))
     save_npz(tmp_path / "x.npz", matrix.asformat(form))
-    assert read_table(tmp_path / "x.npz").values.tolist() == matrix.toarray().tolist()
+    table = read_table(tmp_path / "x.npz")
+    assert table.values.format == "csr"
+    assert table.values.toarray().tolist() == matrix.toarray().tolist()
+    table = read_table(tmp_path / "x.npz", weights="3", drop=["2"])
+    assert table.values.toarray().tolist() == [[1.0], [0.0]]
+    assert (table.weights.tolist(), table.columns) == ([2.0, 0.0], ["1"])
+    assert read_table(tmp_path / "x.npz", "1").ids == ["1.0", "0.0"]
 
 
 @pytest.mark.parametrize(
@@ -335,7 +346,7 @@ def test_sparse_matrices_as_scipy_saves_them(tmp_path, form):
         ({"shape": [3, 3, 3]}, "expected two whole numbers"),
         ({"shape": [-3, 3]}, "expected two whole numbers"),
         ({"shape": [10**12, 3]}, "index pointer"),
-        ({"shape": [3, 10**12]}, "3 x 1,000,000,000,000 values"),
+        ({"shape": [3, 10**12]}, "states 3 rows, 1,000,000,000,000 columns"),
         ({"data": np.ones(2)}, "same size"),
         ({"data": np.array(["a", "b", "c"])}, "data is an array of <U1"),
         ({"data": np.array([1, None, 2], object)}, "Python objects"),

@@ -128,7 +128,7 @@ def test_nothing_is_compiled_and_nothing_optional_imported(tmp_path):
         before = set(sys.modules)
         fastrbhc.show_versions()
         added = {name.split(".")[0] for name in set(sys.modules) - before}
-        assert not added & {"matplotlib", "pandas", "networkx", "ipywidgets"}, added
+        assert not added & {"matplotlib", "pandas", "networkx", "ipywidgets", "anndata"}, added
     """
     subprocess.run(
         [sys.executable, "-c", code],

@@ -34,7 +34,12 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
         "--id name --labels labels.csv",
     )
     option = command.add_argument
-    option("file", metavar="FILE", help=".csv, .tsv or other text, .npy, .npz or .parquet")
+    option(
+        "file",
+        metavar="FILE",
+        help=".csv, .tsv or other text, .npy, .npz, .parquet, .mtx, .h5ad, or a folder of 10x "
+        "Genomics. Sparse matrices stay sparse with families of counts",
+    )
     option(
         "--family",
         default="auto",
@@ -62,6 +67,7 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
         default=[],
         help="a column to leave out; may be given several times",
     )
+    option("--layer", metavar="NAME", help="the layer of an .h5ad file to cluster, instead of X")
     option("--smoothing", type=float, metavar="VALUE", help="smoothing of a family that has it")
     option("--variance", type=float, metavar="VALUE", help="variance of a family that has it")
     option("--seed", type=int, default=0, help="seed of the heuristic (default 0)")
@@ -147,24 +153,33 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.tree is not None:
         check_tree_name(arguments.tree)
     from fastrbhc import RBHC
-    from fastrbhc._advice import deliberately, warn_of_misfits
-    from fastrbhc._validation import check_values
+    from fastrbhc._options import layout_for
+    from fastrbhc._validation import check_values, dense_if_needed
+    from fastrbhc.anndata import warn_of_other_counts
     from fastrbhc.cli.tables import read_table
     from fastrbhc.tree.exports import check_newick_names
-    from fastrbhc.tree.origin import remembering
 
     family = _family(arguments.family, smoothing=arguments.smoothing, variance=arguments.variance)
-    table = read_table(arguments.file, arguments.id, weights=arguments.weights, drop=arguments.drop)
-    name = Path(arguments.file).name
-    if len(table.values) < 2:
-        raise ValueError(f"{name} has {len(table.values)} rows: at least 2 are needed")
-    check_values(table.values, family, table.columns, name)  # with names of columns in messages
+    table = read_table(
+        arguments.file,
+        arguments.id,
+        weights=arguments.weights,
+        drop=arguments.drop,
+        layer=arguments.layer,
+    )
+    name = Path(arguments.file).resolve().name
+    if table.values.shape[0] < 2:
+        raise ValueError(f"{name} has {table.values.shape[0]} rows: at least 2 are needed")
+    if table.has_counts:
+        warn_of_other_counts(table.values, family, "say --layer counts")
+    rows = dense_if_needed(table.values, family, name)
+    # With the name of the file in messages.
+    rows = check_values(rows, family, table.columns, name, layout_for(arguments.neighbors))
     if _is_newick(arguments.tree):
         check_newick_names(table.ids)
     options = {field.name: getattr(arguments, field.name) for field in fields(LinkageOptions)}
     if options["threshold"] is None:
         options["threshold"] = "predictive" if arguments.guess is None else "kmeans"
-    warn_of_misfits(table.values, family, table.columns)
     start = time.perf_counter()
     model = RBHC(
         family,
@@ -174,8 +189,7 @@ def run(arguments: argparse.Namespace) -> None:
         random_state=arguments.seed,
         **options,
     )
-    with deliberately():  # the warnings above name the columns as the file does
-        model.fit(table.values, sample_weight=table.weights)
+    model.fit(rows, sample_weight=table.weights, feature_names=table.columns)
     seconds = time.perf_counter() - start
     _summarise(name, table, model, arguments)
     if model.dendrogram_.audit is not None:
@@ -184,8 +198,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.labels is not None:
         _write_labels(arguments.labels, table.ids, model.labels_, arguments.escape_formulas)
     if arguments.tree is not None:
-        tree = remembering(model.dendrogram_, table.columns, model.dendrogram_.chosen)
-        _write_tree(arguments.tree, tree, table.ids)
+        _write_tree(arguments.tree, model.dendrogram_, table.ids)
     if arguments.plot is not None:
         _draw_tree(arguments.plot, model, table.ids)
     if outputs:

@@ -52,7 +52,8 @@ def option_for(names: list[str], column: int) -> str:
     return shlex.quote(name)
 
 
-def _open(path: Path) -> TextIO:
+def open_text(path: Path) -> TextIO:
+    """A text in UTF-8, compressed if its name says so."""
     if path.suffix.lower() == ".gz":
         return gzip.open(path, "rt", encoding=_ENCODING)
     return path.open(encoding=_ENCODING)
@@ -97,7 +98,7 @@ def layout_of(path: Path) -> Layout:
     comment = ""
     lines: list[str] = []
     starts: list[int] = []
-    with _open(path) as text:
+    with open_text(path) as text:
         for number, line in _lines(text):
             if line.startswith("#") and not lines:
                 comment = line[1:]
@@ -109,7 +110,7 @@ def layout_of(path: Path) -> Layout:
     if not lines:
         raise ValueError(f"{path.name} is empty")
     if "\0" in lines[0]:
-        raise ValueError(f"{path.name} is not a text: give a .csv, .tsv, .npy, .npz or .parquet")
+        raise ValueError(f"{path.name} is not a text: give a .csv or .tsv file")
     unquoted = [_QUOTED.sub("", line) for line in lines]
     in_all = [mark for mark in "\t;," if all(mark in line for line in unquoted)]
     in_any = [mark for mark in "\t;," if any(mark in line for line in unquoted)]
@@ -154,7 +155,7 @@ def load(
             # NumPy is fastest with a name, but does not know .GZ in capitals.
             known = path.suffix == ".gz" or path.suffix.lower() != ".gz"
             return np.loadtxt(
-                str(path) if known else stack.enter_context(_open(path)),
+                str(path) if known else stack.enter_context(open_text(path)),
                 dtype=dtype,
                 delimiter=layout.delimiter,
                 skiprows=layout.skip,
@@ -182,7 +183,7 @@ def load(
 
 def _rows(path: Path, layout: Layout) -> Iterator[tuple[int, list[str]]]:
     """The cells of every row, with the number of its first line counted from 1."""
-    with _open(path) as text:
+    with open_text(path) as text:
         if layout.delimiter is None:
             for number, line in _lines(text):
                 if number >= layout.skip and line.strip():

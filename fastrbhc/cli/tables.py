@@ -7,14 +7,18 @@ import gzip
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
 
-from fastrbhc._containers import ColumnError, as_matrix, frame_numbers
+from fastrbhc._containers import ColumnError, as_column, as_matrix, frame_numbers
 from fastrbhc._files import Arrays
 from fastrbhc.cli import delimited as _delimited
+from fastrbhc.cli import matrices as _matrices
+
+_FORMATS = ".csv, .tsv, .npy, .npz, .parquet, .mtx or .h5ad"
 
 # Files that are often at hand, and not read.
 _FOREIGN = {
@@ -22,7 +26,7 @@ _FOREIGN = {
     ".bz2": "compressed by bzip2", ".xz": "compressed by xz", ".zst": "compressed by zstd",
     ".zip": "an archive", ".tar": "an archive", ".tgz": "an archive", ".7z": "an archive",
     ".json": "JSON", ".jsonl": "JSON", ".feather": "Feather", ".arrow": "Arrow", ".orc": "ORC",
-    ".h5": "HDF5", ".hdf5": "HDF5", ".h5ad": "HDF5", ".mtx": "Matrix Market", ".mat": "MATLAB's",
+    ".h5": "HDF5", ".hdf5": "HDF5", ".loom": "HDF5", ".mat": "MATLAB's",
     ".pkl": "a pickle", ".pickle": "a pickle", ".joblib": "a pickle", ".rds": "R's",
 }  # fmt: skip
 
@@ -30,10 +34,11 @@ _FOREIGN = {
 class Table(NamedTuple):
     """Numbers, with the names of their rows and columns."""
 
-    values: NDArray[np.float64]
+    values: Any  # a matrix of floats, or a csr_array
     ids: list[str] | None
     columns: list[str]
     weights: NDArray[np.float64] | None = None
+    has_counts: bool = False  # in a layer that was not asked for
 
 
 def read_table(
@@ -42,6 +47,7 @@ def read_table(
     *,
     weights: str | None = None,
     drop: Sequence[str] = (),
+    layer: str | None = None,
 ) -> Table:
     """Read a table of numbers.
 
@@ -49,23 +55,28 @@ def read_table(
     ----------
     path : str or Path
         The suffix determines the format. ``.npy``: a matrix. ``.npz``: the array ``X``, or
-        the only one, or the parts ``data, indices, indptr, shape`` of a sparse matrix in CSR form.
+        the only one, or the parts of a sparse matrix as SciPy's ``save_npz`` names them.
+        ``.mtx``, ``.mtx.gz``: Matrix Market. A folder of 10x Genomics, or its ``matrix.mtx``:
+        cells are rows, named by ``barcodes.tsv``, and genes are columns. ``.h5ad``: needs anndata.
         ``.parquet``: needs pyarrow. Anything else is text, which may end in ``.gz``: commas,
         semicolons, tabs or blanks between the cells, with or without a header.
     ids : str, optional
         The column with the names of the rows: its name, or its position in the file counted from 1.
         A name takes precedence over a position. By default a first column with an empty name, as
-        written for the index of a data frame, is used, and otherwise rows have no names.
+        written for the index of a data frame, is used, and otherwise rows have no names. Of an
+        ``.h5ad`` file it may be a column of ``obs``; names of cells are the default.
     weights : str, optional
         The column with the weights of the rows, given in the same way.
     drop : sequence of str
         Columns to leave out.
+    layer : str, optional
+        The layer of an ``.h5ad`` file, by default X.
 
     Returns
     -------
     Table
-        ``values``, float64 of shape (n, d); ``ids``, or None; ``columns``, names from the header,
-        or positions counted from 1; ``weights``, or None.
+        ``values``, float64 of shape (n, d), sparse if the file is; ``ids``, or None; ``columns``,
+        names from the header, or positions counted from 1; ``weights``, or None.
 
     Raises
     ------
@@ -92,24 +103,30 @@ def read_table(
     if not path.exists():
         hint = ". Standard input is not read: save it first" if str(path) == "-" else ""
         raise FileNotFoundError(f"there is no file {path}{hint}")
-    if path.is_dir():
-        raise ValueError(f"{path} is a directory, not a table")
-    if not path.is_file():
+    if layer is not None and path.suffix.lower() != ".h5ad":
+        raise ValueError(f"{path.name} has no layers: --layer is for .h5ad files")
+    wanted, is_folder = _Wanted(ids, weights, drop), path.is_dir()
+    if not (is_folder or path.is_file()):
         raise ValueError(f"{path} is a pipe or a device, and tables are read twice: save it first")
-    if path.stat().st_size == 0:
+    if not is_folder and path.stat().st_size == 0:
         raise ValueError(f"{path.name} is empty")
-    wanted = _Wanted(ids, weights, drop)
-    suffix = path.suffix.lower()
+    suffix = "" if is_folder else path.suffix.lower()
     if suffix in _FOREIGN:
         raise ValueError(
-            f"by its name {path.name} is {_FOREIGN[suffix]}, which is not read: give a .csv, .tsv, "
-            ".npy, .npz or .parquet file; .csv may be compressed to .csv.gz"
+            f"by its name {path.name} is {_FOREIGN[suffix]}, which is not read: give a {_FORMATS} "
+            "file; .csv and .mtx may be compressed to .csv.gz and .mtx.gz"
         )
     if suffix in (".npy", ".npz"):
         return _from_array(path, wanted)
     if suffix in (".parquet", ".pq"):
         return _from_parquet(path, wanted)
+    if suffix == ".h5ad":
+        return _named(path, _matrices.read_h5ad(path, layer), wanted)
     try:
+        if is_folder:
+            return _named(path, _matrices.read_folder(path), wanted)
+        if _matrices.is_market(path):
+            return _named(path, _matrices.read_market(path), wanted)
         return _from_text(path, wanted)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(
@@ -120,9 +137,7 @@ def read_table(
             f"{path.name} cannot be read: {error}. Is a quotation mark left open?"
         ) from None
     except UnicodeDecodeError:
-        raise ValueError(
-            f"{path.name} is not a text in UTF-8: give a .csv, .tsv, .npy, .npz or .parquet file"
-        ) from None
+        raise ValueError(f"{path.name} is not a text in UTF-8: give a {_FORMATS} file") from None
 
 
 class _Wanted(NamedTuple):
@@ -171,16 +186,20 @@ def _choose(path: Path, names: list[str], wanted: _Wanted) -> _Chosen:
     return _Chosen(values, ids, weights)
 
 
-def _table(
-    numbers: NDArray[np.float64], ids: list[str] | None, names: list[str], chosen: _Chosen
-) -> Table:
+def _table(numbers: Any, ids: list[str] | None, names: list[str], chosen: _Chosen) -> Table:
     d = len(chosen.values)
+    values = numbers if d == numbers.shape[1] else numbers[:, :d]
     return Table(
-        np.ascontiguousarray(numbers[:, :d]),
+        csr_array(values) if issparse(values) else np.ascontiguousarray(values),
         ids,
         [names[column] for column in chosen.values],
-        None if chosen.weights is None else numbers[:, d].copy(),
+        None if chosen.weights is None else _column(numbers, d),
     )
+
+
+def _column(numbers: Any, column: int) -> NDArray[np.float64]:
+    one = numbers[:, [column]]
+    return np.ravel(one.toarray() if issparse(one) else one)
 
 
 def _from_text(path: Path, wanted: _Wanted) -> Table:
@@ -199,13 +218,31 @@ def _from_array(path: Path, wanted: _Wanted) -> Table:
         )
     if array.dtype.kind not in "biufmM":
         raise ValueError(f"{path.name} holds values of type {array.dtype}: numbers were expected")
-    array = as_matrix(array, path.name)
+    array = as_matrix(array, path.name, fits_memory=False)
     names = _delimited.positions(array.shape[1])
-    chosen = _choose(path, names, wanted)
-    ids = None if chosen.ids is None else [str(value) for value in array[:, chosen.ids]]
-    if chosen.numeric != list(range(len(names))):
-        array = array[:, chosen.numeric]
-    return _table(array.astype(np.float64, copy=False), ids, names, chosen)
+    return _named(path, _matrices.Matrix(array, None, names), wanted)
+
+
+def _named(path: Path, matrix: _matrices.Matrix, wanted: _Wanted) -> Table:
+    """The columns of a matrix by their roles; some may be described outside of it."""
+    noted = {name: matrix.notes[name] for name in wanted[:2] if name and name in matrix.notes}
+    inside = wanted._replace(
+        ids=None if wanted.ids in noted else wanted.ids,
+        weights=None if wanted.weights in noted else wanted.weights,
+    )
+    chosen = _choose(path, matrix.columns, inside)
+    numbers, ids = matrix.values, matrix.ids
+    if chosen.ids is not None:
+        ids = [str(value) for value in _column(numbers, chosen.ids)]
+    if wanted.ids in noted:
+        ids = [str(value) for value in noted[wanted.ids]]
+    if chosen.numeric != list(range(len(matrix.columns))):
+        numbers = numbers[:, chosen.numeric]
+    table = _table(numbers.astype(np.float64, copy=False), ids, matrix.columns, chosen)
+    if wanted.weights in noted:
+        weights = as_column(noted[wanted.weights], f"column {wanted.weights!r} of {path.name}")
+        table = table._replace(weights=weights.astype(np.float64))
+    return table._replace(has_counts=matrix.has_counts)
 
 
 def _from_parquet(path: Path, wanted: _Wanted) -> Table:

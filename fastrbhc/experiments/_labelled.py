@@ -108,7 +108,7 @@ def read_labelled(
     if {"X", "y"} <= names:
         X = as_matrix(arrays["X"], str(path))
     elif {"data", "shape", "y"} <= names:
-        X = arrays.sparse(fits_memory=False).tocsr()
+        X = arrays.sparse().tocsr()
     else:
         raise ValueError(
             f"{path} holds {', '.join(sorted(names))}; expected X and y, or data, indices, "

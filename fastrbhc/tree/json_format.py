@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _FORMAT, _VERSION = "fastrbhc.dendrogram", 2
 # Files of version 1 hold the tree alone.
 _READ = (1, 2)
+# The items of a tree that are arrays, or null.
+ARRAYS = ("children", "heights", "weights", "steps", "leaf_weights")
 # Bytes that a leaf takes in a tree and a cut.
 _PER_LEAF = 64
 
@@ -83,27 +85,34 @@ def to_json(tree: Dendrogram, names: Sequence[Any] | None = None) -> str:
     [[0, 1], [2, 3]]
     """
     texts = check_names(names, tree.n_leaves)
-    family, columns, chosen = tree.family, tree.feature_names, tree.chosen
     with nothing_to_collect():
-        content: dict[str, Any] = {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "package_version": version(),
-            "n_leaves": tree.n_leaves,
-            "threshold": _finite(tree.threshold),
-            "family": None if family is None else described(family),
-            "n_features": tree.n_features,
-            "feature_names": None if columns is None else list(columns),
-            "chosen": None if chosen is None else _of_chosen(chosen),
-            "children": tree.merges.tolist(),
-            "heights": tree.heights.tolist(),
-            "weights": tree.weights.tolist(),
-            "steps": tree.steps.tolist(),
-            "leaf_weights": None if tree.leaf_weights is None else tree.leaf_weights.tolist(),
-        }
+        content = content_of(tree)
+        lists = {key: content[key].tolist() for key in ARRAYS if content[key] is not None}
+        content |= lists
         if texts is not None:
             content["names"] = texts
         return json.dumps(content, allow_nan=False)
+
+
+def content_of(tree: Dendrogram) -> dict[str, Any]:
+    """The items of the JSON of a tree; arrays as they are, and all others as in JSON."""
+    family, columns, chosen = tree.family, tree.feature_names, tree.chosen
+    return {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "package_version": version(),
+        "n_leaves": tree.n_leaves,
+        "threshold": _finite(tree.threshold),
+        "family": None if family is None else described(family),
+        "n_features": tree.n_features,
+        "feature_names": None if columns is None else list(columns),
+        "chosen": None if chosen is None else _of_chosen(chosen),
+        "children": tree.merges,
+        "heights": tree.heights,
+        "weights": tree.weights,
+        "steps": tree.steps,
+        "leaf_weights": tree.leaf_weights,
+    }
 
 
 def _finite(value: float) -> float | None:
@@ -145,13 +154,18 @@ def from_json(text: str | bytes) -> Dendrogram:
     >>> fastrbhc.Dendrogram.from_json(tree.to_json())
     <Dendrogram: 3 leaves, 2 merges, heights up to 6.75>
     """
-    from fastrbhc.tree.dendrogram import Dendrogram
-
     with nothing_to_collect():
         try:
             content = json.loads(text)
         except RecursionError:
             raise ValueError("this is not a tree: it is nested too deeply") from None
+    return from_content(content)
+
+
+def from_content(content: Any) -> Dendrogram:
+    """The tree of the items of its JSON, which are checked; arrays may be lists."""
+    from fastrbhc.tree.dendrogram import Dendrogram
+
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise ValueError(f"this is not a tree: its 'format' is not {_FORMAT!r}")
     if type(content.get("version")) is not int or content["version"] not in _READ:

@@ -57,7 +57,7 @@ class Origin:
     n_features : int or None
         Number of columns.
     feature_names : tuple of str or None
-        Names of the columns, if the rows came with names.
+        Names of the columns, if the rows came with names or names were given.
     version : str
         The version of fastrbhc that built the tree.
     """
