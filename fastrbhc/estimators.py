@@ -28,7 +28,7 @@ from fastrbhc.assessment.report import ClusterAssessment
 from fastrbhc.families import Family, as_family
 from fastrbhc.tree.dendrogram import Dendrogram
 from fastrbhc.tree.origin import Chosen, remembering
-from fastrbhc.tree.summaries import summary_of_clusters
+from fastrbhc.tree.summaries import summary_of_statistics
 
 
 class RBHC(ForNewRows, TreeEstimator):
@@ -239,7 +239,7 @@ class RBHC(ForNewRows, TreeEstimator):
         check_is_fitted(self)
         return assess(
             self.dendrogram_,
-            self._check(X, self._family, reset=False),
+            self._check(X, self._family, reset=False, layout=self._layout),
             self._family,
             self.labels_,
             n_resamples=n_resamples,
@@ -249,15 +249,23 @@ class RBHC(ForNewRows, TreeEstimator):
             progress=progress,
         )
 
-    def summary(self) -> Any:
+    def summary(self, n_top: int = 10) -> Any:
         """A table of the clusters: size, weight, cost, mean parameters.
+
+        Parameters
+        ----------
+        n_top : int, default=10
+            Of rows with more than 50 columns, the number of columns that are named for each
+            cluster.
 
         Returns
         -------
         pandas.DataFrame
             One row per cluster, numbered as in ``labels_``. ``weight`` is the cluster's n in the
             dissimilarity, which for multinomial counts is their total, and ``mean_…`` is its mean
-            statistic; the other columns are those of `fastrbhc.summaries.summary_of_clusters`.
+            statistic; the other columns are those of `fastrbhc.summaries.summary_of_clusters`. If
+            there are more than 50 columns, ``more_of`` and ``less_of`` name those that tell a
+            cluster most from all other rows.
 
         Examples
         --------
@@ -267,14 +275,14 @@ class RBHC(ForNewRows, TreeEstimator):
         [[3.0, 8.0, 1.67], [2.0, 1.5, 8.0]]
         """
         check_is_fitted(self)
-        return summary_of_clusters(
+        return summary_of_statistics(
             self.dendrogram_,
             self.labels_,
-            np.nan_to_num(self._clusters.weights),
-            self._family.in_units_of_rows(
-                np.where(np.isnan(self._clusters.weights), np.nan, self._clusters.means).T
-            ),
+            self._family,
+            self._clusters,
+            self.n_features_in_,
             getattr(self, "feature_names_in_", None),
+            check_count(n_top, "n_top"),
         )
 
     def _distribution(self) -> Family:

@@ -9,14 +9,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from fastrbhc._engine.clusters.build import clusters_of_groups
+from fastrbhc._engine.clusters.build_sparse import sparse_means
+from fastrbhc._engine.clusters.record import Clusters
 from fastrbhc._engine.traversal import common_labels
 from fastrbhc._optional import require
-from fastrbhc._validation import check_rows, column_names
-from fastrbhc.families import Family
+from fastrbhc._validation import check_count, check_rows, column_names
+from fastrbhc.families import Family, geometry_of
 from fastrbhc.tree.origin import family_for
+from fastrbhc.tree.telling_columns import top_columns
 
 if TYPE_CHECKING:
     from fastrbhc.tree.dendrogram import Dendrogram
+
+# Means of more columns than these are no table for readers.
+_MOST_COLUMNS = 50
 
 
 def summary_of_cut(
@@ -26,6 +33,7 @@ def summary_of_cut(
     threshold: float | None = None,
     n_clusters: int | None = None,
     family: str | Family | None = None,
+    n_top: int = 10,
 ) -> Any:
     """The clusters of a cut, one row per cluster; ``tree.summary`` is the same.
 
@@ -41,11 +49,14 @@ def summary_of_cut(
         The family of the means, by default that of the tree. For multinomial counts they are means
         of the proportions, weighted by the totals of the rows; for von Mises–Fisher, means of the
         directions; for all other families, means of the values.
+    n_top : int, default=10
+        Of rows with more than 50 columns, the number of columns that are named for each cluster.
 
     Returns
     -------
     pandas.DataFrame
-        See `summary_of_clusters`; clusters are numbered as in ``tree.cut``.
+        See `summary_of_clusters`; clusters are numbered as in ``tree.cut``. Rows with more than 50
+        columns have no means there, but the columns that tell each cluster most from the others.
 
     Examples
     --------
@@ -56,6 +67,7 @@ def summary_of_cut(
     >>> frame[["size", "cost", "mean_x0"]].values.tolist()
     [[2.0, 0.25, 0.5], [2.0, 1.0, 6.0]]
     """
+    check_count(n_top, "n_top")
     threshold, n_clusters = tree.cut_or_chosen(threshold, n_clusters)
     if threshold is None and n_clusters is None:
         n_clusters = tree.n_trees
@@ -64,19 +76,46 @@ def summary_of_cut(
     if X is None:
         return summary_of_clusters(tree, labels, np.bincount(labels, weights).astype(np.float64))
     family = family_for(tree, family)
-    rows = check_rows(X, family, min_rows=1)
-    if len(rows) != tree.n_leaves:
-        raise ValueError(f"X has {len(rows)} rows and the tree has {tree.n_leaves}")
-    observed = family.observe(rows)
-    weights = weights if observed.weights is None else weights * observed.weights
-    member = sparse.csr_array((weights, (labels, np.arange(labels.size))))
+    rows = check_rows(X, family, min_rows=1, layout="auto")
+    n, n_columns = rows.shape
+    if n != tree.n_leaves:
+        raise ValueError(f"X has {n} rows and the tree has {tree.n_leaves}")
+    names: Sequence[str] | None = column_names(X)
+    if names is None and tree.n_features == n_columns:
+        names = tree.feature_names
+    observed = family.observe(rows).weighted(weights)
+    if n_columns > _MOST_COLUMNS or sparse.issparse(rows):
+        geometry = geometry_of(family, observed)
+        clusters = clusters_of_groups(geometry, observed, labels, int(labels.max()) + 1)
+        return summary_of_statistics(tree, labels, family, clusters, n_columns, names, n_top)
+    member = sparse.csr_array((observed.weights, (labels, np.arange(labels.size))))
     totals = member.sum(axis=1)
     with np.errstate(invalid="ignore"):  # a cluster of rows of weight 0 has no mean
         means = family.in_units_of_rows((member @ observed.means) / totals[:, None])
-    names: Sequence[str] | None = column_names(X)
-    if names is None and tree.n_features == rows.shape[1]:
-        names = tree.feature_names
     return summary_of_clusters(tree, labels, totals, means, names)
+
+
+def summary_of_statistics(
+    tree: Dendrogram,
+    labels: NDArray[np.int64],
+    family: Family,
+    clusters: Clusters,
+    n_columns: int,
+    names: Sequence[str] | None,
+    n_top: int,
+) -> Any:
+    """The same from the statistics of the clusters: means, or of many columns the telling ones."""
+    weights = np.nan_to_num(clusters.weights)
+    if n_columns > _MOST_COLUMNS:
+        frame = summary_of_clusters(tree, labels, weights)
+        geometry = None if family.separable else family.geometry(n_columns)
+        top = top_columns(family, geometry, clusters, n_columns, names, n_top)
+        return frame.assign(**top)
+    if clusters.segments.n_columns:
+        means = sparse_means(clusters)
+    else:
+        means = np.where(np.isnan(clusters.weights), np.nan, clusters.means).T
+    return summary_of_clusters(tree, labels, weights, family.in_units_of_rows(means), names)
 
 
 def summary_of_clusters(
@@ -117,6 +156,22 @@ def summary_of_clusters(
             merges.
         ``mean_…``
             The mean parameter of each column.
+
+        ``tree.summary`` and ``RBHC.summary`` of rows with more than 50 columns have these instead.
+
+        ``apart``
+            d between the cluster and all other rows together.
+        ``more_of``, ``less_of``
+            The columns with the largest terms in that d, of which there is more or less in the
+            cluster: the largest first, each with the ratio of the two means ("only here" if the
+            others have none), or for measurements their difference.
+        ``top_share``
+            The share of these columns in d.
+
+    Notes
+    -----
+    For separable families d is a sum over columns, and the terms are exact. For a Gaussian with
+    covariances the term is d of the column by itself, for directions that of Ward's d.
     """
     pd = require("pandas", "summary")
     n, k = tree.n_leaves, int(labels.max()) + 1
