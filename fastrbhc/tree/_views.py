@@ -137,7 +137,7 @@ class Views:
             n_clusters = self.n_trees
         return assess(
             self,
-            check_rows(X, known),
+            check_rows(X, known, layout="auto"),
             known,
             self.cut(threshold=threshold, n_clusters=n_clusters),
             n_resamples=n_resamples,

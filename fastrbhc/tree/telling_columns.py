@@ -90,11 +90,11 @@ def _contrasts(family: Family, clusters: Clusters, n_columns: int) -> Iterator[T
         return
     everything, smoothing = float(weights[taken].sum()), family.smoothing_map(n_columns)
     if clusters.segments.n_columns:
-        for slot, columns, own, rest, _ in sparse_contrasts(clusters, taken):
-            weight, centre = float(weights[slot]), np.zeros(columns.size)
+        for slot, used, own, rest, _ in sparse_contrasts(clusters, taken):
+            weight, centre = float(weights[slot]), np.zeros(used.size)
             others = everything - weight
             terms = column_terms(family, smoothing, centre, own, weight, rest, others)
-            yield Telling(slot, columns.astype(np.int64), terms, own / weight, rest / others)
+            yield Telling(slot, used.astype(np.int64), terms, own / weight, rest / others)
         return
     means, columns = clusters.means[:, taken].T, np.arange(n_columns)
     shares = weights[taken] / everything

@@ -91,9 +91,7 @@ def column_terms(
     Sums are those of the rows less the centre. The smoothing is a scale and an offset.
     """
     out, (scale, offset) = np.empty(centre.size), smoothing
-    _put_terms(
-        family, float(scale), float(offset), centre, sums0, weight0, sums1, weight1, out
-    )
+    _put_terms(family, float(scale), float(offset), centre, sums0, weight0, sums1, weight1, out)
     return out
 
 
