@@ -28,7 +28,7 @@ from fastrbhc.assessment.report import ClusterAssessment
 from fastrbhc.families import Family, as_family
 from fastrbhc.tree.dendrogram import Dendrogram
 from fastrbhc.tree.origin import Chosen, remembering
-from fastrbhc.tree.summaries import summary_of_statistics
+from fastrbhc.tree.summaries import number_of_top_columns, summary_of_statistics
 
 
 class RBHC(ForNewRows, TreeEstimator):
@@ -249,14 +249,14 @@ class RBHC(ForNewRows, TreeEstimator):
             progress=progress,
         )
 
-    def summary(self, n_top: int = 10) -> Any:
+    def summary(self, n_top: int | None = None) -> Any:
         """A table of the clusters: size, weight, cost, mean parameters.
 
         Parameters
         ----------
-        n_top : int, default=10
-            Of rows with more than 50 columns, the number of columns that are named for each
-            cluster.
+        n_top : int, optional
+            The number of columns that are named for each cluster, in the place of means: by
+            default 10 if there are more than 50 columns. 0 for means of however many columns.
 
         Returns
         -------
@@ -282,7 +282,7 @@ class RBHC(ForNewRows, TreeEstimator):
             self._clusters,
             self.n_features_in_,
             getattr(self, "feature_names_in_", None),
-            check_count(n_top, "n_top"),
+            number_of_top_columns(n_top, self.n_features_in_),
         )
 
     def _distribution(self) -> Family:

@@ -187,7 +187,21 @@ def test_one_cluster_and_clusters_without_weight_have_nothing_to_tell():
     table = model.summary()
     assert (table["more_of"] == "").sum() == 1
     with pytest.raises(ValueError, match="n_top has to be at least 1"):
-        model.summary(n_top=0)
+        model.summary(n_top=-1)
+
+
+@pytest.mark.parametrize("layout", [sparse.csr_array, np.asarray])
+def test_means_or_names_on_demand(layout):
+    X = wide_counts("multinomial", 90, 20_000, 0).toarray()
+    tree = linkage(X, "multinomial")
+    labels = tree.cut(n_clusters=3)
+    table = tree.summary(layout(X), n_clusters=3, n_top=0)
+    sums = np.array([X[labels == cluster].sum(axis=0) for cluster in range(3)])
+    reference = sums / sums.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(table.filter(like="mean_"), reference, rtol=1e-12)
+    few = RBHC("multinomial", n_clusters=3).fit(layout(X[:, :40] + 1.0))
+    assert "mean_x39" in few.summary()
+    assert few.summary(n_top=2)["top_share"].between(0.0, 1.0).all()
 
 
 def test_few_columns_of_sparse_rows_have_means():

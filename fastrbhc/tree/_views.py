@@ -26,7 +26,7 @@ class Views:
         threshold: float | None = None,
         n_clusters: int | None = None,
         family: str | Family | None = None,
-        n_top: int = 10,
+        n_top: int | None = None,
     ) -> Any:
         """The clusters of a cut: size, weight, cost and, given the rows, what is typical of each.
 
@@ -40,9 +40,9 @@ class Views:
             Where to cut; by default at the λ that was chosen, or else the trees as they are.
         family : str or record, optional
             Another family of the mean parameters than that of the tree.
-        n_top : int, default=10
-            Of rows with more than 50 columns, the number of columns that are named for each
-            cluster.
+        n_top : int, optional
+            The number of columns that are named for each cluster, in the place of means: by
+            default 10 if there are more than 50 columns. 0 for means of however many columns.
 
         Returns
         -------
@@ -63,7 +63,7 @@ class Views:
         >>> words[:2, 7], words[2:, 8] = 30, 20
         >>> tree = fastrbhc.linkage(words, "multinomial")
         >>> tree.summary(words, n_clusters=2, n_top=2)["more_of"].tolist()
-        ['x7 27×', 'x8 22×']
+        ['x7 27×', 'x8 23×']
         """
         from fastrbhc.tree.summaries import summary_of_cut
 

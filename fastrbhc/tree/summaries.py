@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fastrbhc.tree.dendrogram import Dendrogram
 
 # Means of more columns than these are no table for readers.
-_MOST_COLUMNS = 50
+_MOST_COLUMNS, _DEFAULT_TOP = 50, 10
 
 
 def summary_of_cut(
@@ -33,7 +33,7 @@ def summary_of_cut(
     threshold: float | None = None,
     n_clusters: int | None = None,
     family: str | Family | None = None,
-    n_top: int = 10,
+    n_top: int | None = None,
 ) -> Any:
     """The clusters of a cut, one row per cluster; ``tree.summary`` is the same.
 
@@ -49,14 +49,14 @@ def summary_of_cut(
         The family of the means, by default that of the tree. For multinomial counts they are means
         of the proportions, weighted by the totals of the rows; for von Mises–Fisher, means of the
         directions; for all other families, means of the values.
-    n_top : int, default=10
-        Of rows with more than 50 columns, the number of columns that are named for each cluster.
+    n_top : int, optional
+        The number of columns that are named for each cluster, in the place of means: by default 10
+        if there are more than 50 columns. 0 for means of however many columns.
 
     Returns
     -------
     pandas.DataFrame
-        See `summary_of_clusters`; clusters are numbered as in ``tree.cut``. Rows with more than 50
-        columns have no means there, but the columns that tell each cluster most from the others.
+        See `summary_of_clusters`; clusters are numbered as in ``tree.cut``.
 
     Examples
     --------
@@ -67,7 +67,6 @@ def summary_of_cut(
     >>> frame[["size", "cost", "mean_x0"]].values.tolist()
     [[2.0, 0.25, 0.5], [2.0, 1.0, 6.0]]
     """
-    check_count(n_top, "n_top")
     threshold, n_clusters = tree.cut_or_chosen(threshold, n_clusters)
     if threshold is None and n_clusters is None:
         n_clusters = tree.n_trees
@@ -84,7 +83,8 @@ def summary_of_cut(
     if names is None and tree.n_features == n_columns:
         names = tree.feature_names
     observed = family.observe(rows).weighted(weights)
-    if n_columns > _MOST_COLUMNS or sparse.issparse(rows):
+    n_top = number_of_top_columns(n_top, n_columns)
+    if n_top or sparse.issparse(rows):
         geometry = geometry_of(family, observed)
         clusters = clusters_of_groups(geometry, observed, labels, int(labels.max()) + 1)
         return summary_of_statistics(tree, labels, family, clusters, n_columns, names, n_top)
@@ -93,6 +93,13 @@ def summary_of_cut(
     with np.errstate(invalid="ignore"):  # a cluster of rows of weight 0 has no mean
         means = family.in_units_of_rows((member @ observed.means) / totals[:, None])
     return summary_of_clusters(tree, labels, totals, means, names)
+
+
+def number_of_top_columns(n_top: Any, n_columns: int) -> int:
+    """How many columns a table names for each cluster; 0 if it has the means of all."""
+    if n_top is None:
+        return _DEFAULT_TOP if n_columns > _MOST_COLUMNS else 0
+    return 0 if n_top == 0 else check_count(n_top, "n_top")
 
 
 def summary_of_statistics(
@@ -104,9 +111,9 @@ def summary_of_statistics(
     names: Sequence[str] | None,
     n_top: int,
 ) -> Any:
-    """The same from the statistics of the clusters: means, or of many columns the telling ones."""
+    """The same from the statistics of the clusters: means, or the telling columns."""
     weights = np.nan_to_num(clusters.weights)
-    if n_columns > _MOST_COLUMNS:
+    if n_top:
         frame = summary_of_clusters(tree, labels, weights)
         geometry = None if family.separable else family.geometry(n_columns)
         top = top_columns(family, geometry, clusters, n_columns, names, n_top)
@@ -157,7 +164,8 @@ def summary_of_clusters(
         ``mean_…``
             The mean parameter of each column.
 
-        ``tree.summary`` and ``RBHC.summary`` of rows with more than 50 columns have these instead.
+        Of rows with more than 50 columns ``tree.summary`` and ``RBHC.summary`` have these instead
+        of means, and for fewer columns too if ``n_top`` is given.
 
         ``apart``
             d between the cluster and all other rows together.
