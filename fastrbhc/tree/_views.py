@@ -89,7 +89,8 @@ class Views:
         Parameters
         ----------
         X : array-like of shape (n_leaves, d)
-            The rows of the tree. Their weights are those of the tree.
+            The rows of the tree. Their weights are those of the tree. Wide sparse matrices stay
+            sparse, and are compared with other populations: see ``docs/are-they-real.md``.
         family : str or record, optional
             Another family than the one that the tree remembers.
         threshold, n_clusters : float or int, optional
