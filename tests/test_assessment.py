@@ -243,7 +243,10 @@ def test_wide_sparse_rows_stay_sparse(name, monkeypatch):
     # All but the p-values are those of the dense rows.
     monkeypatch.setattr(assessing, "split_p_values", lambda *args: np.zeros(args[4].size))
     reference = tree.stability(dense, n_clusters=3, n_resamples=8)
-    for what in ("jaccard", "lower", "explained", "silhouettes", "born", "dies"):
+    measures = ["explained", "silhouettes", "born", "dies"]
+    if name != "bernoulli":  # whose ties are broken in another order, which changes subsamples
+        measures += ["jaccard", "lower", "upper"]
+    for what in measures:
         np.testing.assert_allclose(getattr(found, what), getattr(reference, what), rtol=1e-9)
     assert found.explained_together == pytest.approx(reference.explained_together)
 
