@@ -33,6 +33,7 @@ from recorded import add_options, commit_of, keep
 from rows import Row, load, machine, printed
 from scipy.sparse import csr_matrix
 from scipy.spatial import cKDTree
+from sparse_peers import against_snn, without_zeros
 
 import fastrbhc
 
@@ -260,6 +261,16 @@ def small_trees(size: Size) -> Iterator[Row]:
         yield of_ratio(f"{n:,} × 3 normal, Ward", "time ÷ scipy linkage", found, goal)
 
 
+def sparse_counts(size: Size) -> Iterator[Row]:
+    """17: counts that are mostly zero."""
+    yield from against_snn(size, real, of_ratio)
+
+
+def full_counts(size: Size) -> Iterator[Row]:
+    """18: a sparse matrix without zeros."""
+    yield from without_zeros(size, real, of_ratio)
+
+
 WORK: dict[int, Callable[[Size], Iterator[Row]]] = {
     1: points_in_the_plane,
     2: points_in_space,
@@ -277,6 +288,8 @@ WORK: dict[int, Callable[[Size], Iterator[Row]]] = {
     14: real_points,
     15: audits,
     16: small_trees,
+    17: sparse_counts,
+    18: full_counts,
 }
 
 

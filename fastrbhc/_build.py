@@ -70,10 +70,11 @@ def build(
         options.n_threads,
         usual_backend(geometry),
     )
-    warn_if_long(chosen, geometry, points)
     points_for_audit = None if options.audit is False else points
     totals = {"neighbours": n_points, "merging": n_points - 1, "audit": n_points - 1}
     with Progress(options.progress, totals) as report:
+        report("merging" if chosen.algorithm == "nn_chain" else "neighbours", 0)  # at once
+        warn_if_long(chosen, geometry, points)
         if chosen.algorithm == "direct":
             merges = _directly(family, geometry, points, options.threshold)
             report("merging", merges.heights.size)

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 _TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+# The memory that a row of a sparse matrix takes while a tree is built, without its entries.
+_BYTES_PER_SPARSE_ROW = 400
 _NO_UNIT = "holds dates or times, which have no unit here. Convert it to numbers, or drop it."
 
 
@@ -215,6 +217,8 @@ def sound_sparse(X: Any, name: str, *, fits_memory: bool = True) -> Any:
         raise ValueError(f"Input {name} is a sparse matrix with a broken structure: {fault}")
     if fits_memory:
         check_memory(X.shape, f"Input {name}")
+    else:
+        _check_memory_of_rows(X.shape[0], name)
     # Half precision and other byte orders are beyond SciPy's conversions.
     return X if X.dtype == np.float64 or X.dtype.kind == "c" else X.astype(np.float64)
 
@@ -227,6 +231,16 @@ def check_memory(shape: tuple[int, ...], what: str) -> None:
         raise MemoryError(
             f"{what} has {extent} values, which take {needed / 2**30:,.0f} GiB as a dense "
             f"matrix, and this machine has {present / 2**30:,.0f} GiB"
+        )
+
+
+def _check_memory_of_rows(n: int, name: str) -> None:
+    """Refuse more sparse rows than the machine's memory has room for, whatever is in them."""
+    needed, present = _BYTES_PER_SPARSE_ROW * int(n), memory()
+    if needed > present:
+        raise MemoryError(
+            f"Input {name} has {int(n):,} rows, which take {needed / 2**30:,.0f} GiB, and this "
+            f"machine has {present / 2**30:,.0f} GiB"
         )
 
 

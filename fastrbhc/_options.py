@@ -58,7 +58,9 @@ class LinkageOptions:
 
 def layout_for(neighbors: str) -> str:
     """How rows have to be stored for an option ``neighbors``; see `check_rows`."""
-    return {"inverted": "sparse", "auto": "auto"}.get(neighbors, "dense")
+    if neighbors == "auto":
+        return "auto"
+    return "sparse" if BACKENDS[neighbors].sparse else "dense"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from scipy import sparse
 from fastrbhc._engine.clusters.build import clusters_of_points
 from fastrbhc._engine.clusters.record import free
 from fastrbhc._engine.clusters.scratch import new_scratch
-from fastrbhc._engine.clusters.segments import compact
+from fastrbhc._engine.clusters.segments import compact, lacks_room
 from fastrbhc._engine.clusters.sparse_rows import canonical, sparse_rows
 from fastrbhc._engine.geometry.contract import dissimilarity, merge
 from fastrbhc._engine.geometry.sparse import bound, sparse_geometry
@@ -33,9 +33,18 @@ def some_clusters(family, seed, n=40, d=30, merges=15, largest=50.0):
     clusters = clusters_of_points(geometry, rows, padded=True)
     scratch = new_scratch(geometry, 0)
     for _ in range(merges):
+        if lacks_room(clusters.segments):
+            close_gaps(clusters)
         i, j = rng.choice(np.flatnonzero(clusters.weights[:n] > 0.0), 2, replace=False)
         merge(geometry, clusters, int(i), int(j), scratch)
     return geometry, clusters, scratch
+
+
+def close_gaps(clusters):
+    """Compact the pool without moving clusters to other slots."""
+    n = clusters.n_slots
+    clusters.segments.places[:n][np.isnan(clusters.weights[:n])] = 0
+    compact(clusters.segments, n)
 
 
 def alive_slots(clusters):
@@ -98,10 +107,9 @@ def test_unions_have_the_sums_of_their_parts():
 def test_compaction_keeps_all_entries():
     _, clusters, _ = some_clusters(Poisson(), 3, merges=12)
     n = clusters.n_slots
-    for slot in np.flatnonzero(np.isnan(clusters.weights[:n])):
-        clusters.segments.places[slot] = 0
+    clusters.segments.places[:n][np.isnan(clusters.weights[:n])] = 0
     before, end = sums_of(clusters, 30), int(clusters.segments.end[0])
-    compact(clusters.segments, n)
+    close_gaps(clusters)
     np.testing.assert_array_equal(sums_of(clusters, 30)[:n], before[:n])
     lengths = np.diff(clusters.segments.places[:n], axis=1).sum()
     assert clusters.segments.end[0] == lengths < end

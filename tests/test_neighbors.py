@@ -23,7 +23,9 @@ from fastrbhc.families import as_family
 pytestmark = pytest.mark.fast
 
 every_family = pytest.mark.parametrize("family", FAMILIES)
-every_backend = pytest.mark.parametrize("neighbors", BACKENDS)
+every_backend = pytest.mark.parametrize(
+    "neighbors", [name for name, backend in BACKENDS.items() if not backend.sparse]
+)
 
 
 @kernel

@@ -156,6 +156,22 @@ def test_repeated_and_proportional_rows_merge_at_zero():
     np.testing.assert_allclose(tree.heights, fastrbhc.linkage(X, "multinomial").heights, rtol=1e-12)
 
 
+@pytest.mark.parametrize("unit", [1e-118, 1e-60, 1.0, 1e50, 1e110])
+@pytest.mark.parametrize("family", ["poisson", "multinomial"])
+def test_any_unit(family, unit):
+    X = unit * mostly_zero(40, 12, 13)
+    family = fastrbhc.families.as_family(family)._replace(smoothing=0.0)
+    assert_same_tree(sparse_tree(X, family), fastrbhc.linkage(X, family))
+
+
+def test_rows_that_agree_to_ten_digits():
+    # Sums of two such rows have no room for the digits in which they differ.
+    X = 3e7 + np.random.default_rng(14).random((30, 3))
+    np.testing.assert_allclose(
+        sparse_tree(X, "poisson").heights, fastrbhc.linkage(X, "poisson").heights, rtol=1e-10
+    )
+
+
 def test_empty_rows_and_rows_without_weight():
     X = mostly_zero(40, 20, 6)
     X[3], X[7] = 0.0, 0.0  # rows of zeros are ordinary for Poisson

@@ -11,6 +11,7 @@ from strategies import ALL_FAMILIES
 
 from fastrbhc import dissimilarity, families
 from fastrbhc._engine.clusters import build as statistics
+from fastrbhc._engine.clusters import portions
 from fastrbhc._engine.clusters.observations import Observations
 from fastrbhc._engine.clusters.record import selected
 from fastrbhc._engine.records import Record
@@ -170,7 +171,7 @@ def test_portions_leave_no_trace(name, monkeypatch):
     geometry, rows = family.geometry(3), family.observe(X)
     reference = statistics.clusters_of_groups(geometry, rows, labels, 4)
     nearest = statistics.nearest_clusters(geometry, reference, rows)
-    monkeypatch.setattr(statistics, "_PORTION", 1)
+    monkeypatch.setattr(portions, "_PORTION", 1)
     computed = statistics.clusters_of_groups(geometry, rows, labels, 4)
     assert_same_record(computed, reference)
     np.testing.assert_array_equal(statistics.nearest_clusters(geometry, computed, rows), nearest)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 
 def normal(n: int, d: int) -> NDArray[np.float64]:
@@ -41,6 +42,21 @@ def proportions(n: int, d: int, n_clusters: int = 20, total: int = 100) -> NDArr
     rng = np.random.default_rng(0)
     shares = rng.dirichlet(np.ones(d), size=n_clusters)
     return rng.multinomial(total, shares[rng.integers(n_clusters, size=n)])
+
+
+def topics(n: int, d: int, n_topics: int, words: int) -> csr_array:
+    """Sparse rows of words, most of them from the 300 words of one topic, a fifth from anywhere."""
+    rng = np.random.default_rng(0)
+    vocabularies = np.array([rng.choice(d, 300, replace=False) for _ in range(n_topics)])
+    frequencies = 1.0 / np.arange(1, 301)
+    ranks = rng.choice(300, size=(n, words), p=frequencies / frequencies.sum())
+    columns = vocabularies[rng.integers(n_topics, size=n)[:, None], ranks]
+    anywhere = rng.random((n, words)) < 0.2
+    columns[anywhere] = rng.integers(d, size=int(anywhere.sum()))
+    rows = np.repeat(np.arange(n), words)
+    found = csr_array((np.ones(n * words), (rows, columns.ravel())), shape=(n, d))
+    found.sum_duplicates()
+    return found
 
 
 def shares(n: int, d: int, n_clusters: int = 20) -> NDArray[np.float64]:

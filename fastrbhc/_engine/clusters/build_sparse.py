@@ -153,6 +153,7 @@ def _compare(
             enlarged.segments,
             columns=np.append(segments.columns[:end], np.zeros(longest, np.int32)),
             sums=np.append(segments.sums[:end], np.zeros(longest)),
+            rests=np.append(segments.rests[:end], np.zeros(longest if segments.rests.size else 0)),
             end=np.array([end]),
         ),
     )
@@ -195,9 +196,13 @@ def _empty(geometry: Any, capacity: int, points: SparseObservations) -> Clusters
     entries, sizes = points.n_entries, storage(geometry, 0)
     clusters = empty_clusters(capacity, 0, scan_features=sizes.scan_features)
     longest = min(entries, points.n_columns)
+    # Further digits take more memory: there is less room for new entries then.
+    whole = points.are_whole()
+    room = 2 * entries + longest if whole else entries + entries // 4 + longest
     segments = Segments(
-        columns=np.empty(2 * entries + longest, np.int32),
-        sums=np.empty(2 * entries + longest),
+        columns=np.empty(room, np.int32),
+        sums=np.empty(room),
+        rests=np.empty(0 if whole else room),
         places=np.zeros((capacity, 2), np.int64),
         end=np.zeros(1, np.int64),
         n_columns=points.n_columns,

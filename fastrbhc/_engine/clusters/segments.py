@@ -8,6 +8,9 @@ merged, and `compact` closes the gaps.
 A union has at most as many entries as its parts together. So the clusters alive never have more
 entries than the rows had, whatever the order of merging, and a pool of twice that size has room for
 as many new entries between two compactions.
+
+Sums of whole numbers are exact. Those of other numbers are in double-double arithmetic, as means
+of dense rows are.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.math.double_double import add
 from fastrbhc._engine.records import record
 from fastrbhc._engine.team import fetch_add
 
@@ -26,6 +30,7 @@ class Segments:
 
     columns: NDArray[np.int32]  # (capacity,)
     sums: NDArray[np.float64]  # (capacity,), weighted sums of the rows, not means
+    rests: NDArray[np.float64]  # (capacity,), the digits after them; empty if sums are exact
     places: NDArray[np.int64]  # (n, 2), where the segment of each slot starts and ends
     end: NDArray[np.int64]  # (1,), the first free entry of the pool
     n_columns: int
@@ -37,6 +42,7 @@ def no_segments(n: int) -> Segments:
     return Segments(
         columns=np.empty(0, np.int32),
         sums=np.empty(0),
+        rests=np.empty(0),
         places=np.zeros((n, 0), np.int64),
         end=np.zeros(1, np.int64),
         n_columns=0,
@@ -80,25 +86,43 @@ def unite_segments(segments, i, j):
     out = start
     while p < p_end and q < q_end:
         if columns[p] < columns[q]:
-            columns[out], sums[out] = columns[p], sums[p]
+            _copy_entry(segments, p, out)
             p += 1
         elif columns[q] < columns[p]:
-            columns[out], sums[out] = columns[q], sums[q]
+            _copy_entry(segments, q, out)
             q += 1
         else:
             columns[out], sums[out] = columns[p], sums[p] + sums[q]
+            if segments.rests.size > 0:
+                sums[out], segments.rests[out] = add(
+                    sums[p], segments.rests[p], sums[q], segments.rests[q]
+                )
             p += 1
             q += 1
         out += 1
     while p < p_end:
-        columns[out], sums[out] = columns[p], sums[p]
+        _copy_entry(segments, p, out)
         p += 1
         out += 1
     while q < q_end:
-        columns[out], sums[out] = columns[q], sums[q]
+        _copy_entry(segments, q, out)
         q += 1
         out += 1
     places[i, 0], places[i, 1] = start, out
+
+
+@kernel
+def _copy_entry(segments, source, target):
+    segments.columns[target] = segments.columns[source]
+    segments.sums[target] = segments.sums[source]
+    if segments.rests.size > 0:
+        segments.rests[target] = segments.rests[source]
+
+
+@kernel
+def rest_of(segments, entry):
+    """The digits of an entry after those of its sum."""
+    return segments.rests[entry] if segments.rests.size > 0 else 0.0
 
 
 def compact(segments: Segments, count: int) -> None:
@@ -111,8 +135,7 @@ def compact(segments: Segments, count: int) -> None:
 @kernel
 def _move_down(segments, order):
     """Move segments to the front of the pool, in the order of their places; the end of them."""
-    columns, sums, places = segments.columns, segments.sums, segments.places
-    out = 0
+    places, out = segments.places, 0
     for place in range(order.size):
         slot = order[place]
         start, stop = places[slot, 0], places[slot, 1]
@@ -121,7 +144,7 @@ def _move_down(segments, order):
             out = stop
         else:
             for p in range(start, stop):
-                columns[out], sums[out] = columns[p], sums[p]
+                _copy_entry(segments, p, out)
                 out += 1
         places[slot, 1] = out
     return out

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from fastrbhc._engine.jit import kernel
-from fastrbhc._engine.math.double_double import divide
+from fastrbhc._engine.math.double_double import divide, multiply
 from fastrbhc._engine.math.fast_log import bits_of
 
 _SEEDS = 0x9E3779B97F4A7C15, 0xD1B54A32D192ED03
@@ -115,6 +115,17 @@ class SparseObservations(NamedTuple):
             same = self._same(hashes[0], order) & self._same(hashes[1], order)
         return order, same
 
+    def are_whole(self) -> bool:
+        """Whether all sums of rows will be whole numbers that floats represent."""
+        weights = self.all_weights()
+        sizes = np.ones(1) if self.sizes is None else self.sizes[self.which]
+        factors = weights / sizes
+        if not (np.floor(factors) == factors).all() or (factors * sizes != weights).any():
+            return False
+        if not (np.floor(self.values) == self.values).all():
+            return False
+        return float(np.abs(self.values).sum()) * float(factors.max(initial=1.0)) < 2.0**53
+
     def _hashes(self, seed: int) -> NDArray[np.uint64]:
         hashes = np.full(self.which.size, seed, np.uint64)
         with np.errstate(over="ignore"):  # plain Python would warn
@@ -201,14 +212,22 @@ def _all_equal(columns, values, starts, sizes, rows, others):
 
 @kernel
 def put_rows(columns, values, starts, sizes, which, weights, segments, first):
-    """Append rows to the pool, times their weight over their size; segments from slot ``first``."""
+    """Append the means of rows, times their weights, to the pool; from slot ``first`` on."""
     end = segments.end[0]
     for row in range(which.size):
         x = which[row]
-        factor = weights[row] / sizes[min(x, sizes.size - 1)]
+        size = sizes[min(x, sizes.size - 1)]
         segments.places[first + row, 0] = end
         for p in range(starts[x], starts[x + 1]):
-            segments.columns[end], segments.sums[end] = columns[p], values[p] * factor
+            total, rest = values[p], 0.0
+            if segments.rests.size == 0:
+                total *= weights[row] / size
+            elif weights[row] != size:
+                high, low = divide(values[p], 0.0, size)
+                total, rest = multiply(weights[row], high, low)
+            segments.columns[end], segments.sums[end] = columns[p], total
+            if segments.rests.size > 0:
+                segments.rests[end] = rest
             end += 1
         segments.places[first + row, 1] = end
     segments.end[0] = end

@@ -11,13 +11,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrbhc._engine.clusters.record import LEAF_SIZE, merge_weights
-from fastrbhc._engine.clusters.segments import unite_segments
+from fastrbhc._engine.clusters.segments import rest_of, unite_segments
 from fastrbhc._engine.geometry.contract import ROUNDING, ScratchShapes, Storage, values_of_near
 from fastrbhc._engine.geometry.separable_columns import divergence, second_derivative
 from fastrbhc._engine.geometry.sparse_entropy import (
     N_FEATURES,
     bound_by_walk,
+    bounds_from_overlaps,
+    gather_up,
+    overlap_with_spread,
     put_costs,
+    spread,
 )
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.math.double_double import two_product
@@ -57,16 +61,16 @@ class SparseSeparable(NamedTuple):
         p, p_end, q, q_end = places[i, 0], places[i, 1], places[j, 0], places[j, 1]
         total = 0.0
         while p < p_end or q < q_end:
-            sum0, sum1 = 0.0, 0.0
+            sum0, sum1, rest0, rest1 = 0.0, 0.0, 0.0, 0.0
             left = q >= q_end or (p < p_end and columns[p] <= columns[q])
             right = p >= p_end or (q < q_end and columns[q] <= columns[p])
             if left:
-                sum0 = sums[p]
+                sum0, rest0 = sums[p], rest_of(clusters.segments, p)
                 p += 1
             if right:
-                sum1 = sums[q]
+                sum1, rest1 = sums[q], rest_of(clusters.segments, q)
                 q += 1
-            step = scale * (_cross(sum0, sum1, w0, w1) / product)
+            step = scale * ((_cross(sum0, sum1, w0, w1) + (rest1 * w0 - rest0 * w1)) / product)
             if step == 0.0:
                 continue
             mean = scale * ((sum0 + sum1) / weight) + offset
@@ -109,11 +113,17 @@ class SparseSeparable(NamedTuple):
         put_costs(clusters, i, geometry.scale, geometry.offset)
 
     def leaf_values(geometry, clusters, i, start, cutoff, scratch):
-        near = 0
+        near, bounded = 0, geometry.entropy_share > 0.0
+        if bounded:
+            spread(clusters, i, geometry.scale, scratch)
         for s in range(LEAF_SIZE):
-            free = np.isnan(clusters.weights[start + s])
-            if not free and bound(geometry, clusters, i, start + s) <= cutoff:
+            j = start + s
+            if np.isnan(clusters.weights[j]):
+                continue
+            if not bounded or bound_from_spread(geometry, clusters, i, j, scratch) <= cutoff:
                 near |= 1 << s
+        if bounded:
+            gather_up(clusters, i, scratch)
         return values_of_near(geometry, clusters, i, start, cutoff, near, scratch)
 
 
@@ -132,6 +142,16 @@ def bound(geometry, clusters, i, j):
         return 0.0
     value = bound_by_walk(clusters, i, j, geometry.scale, geometry.offset)
     return value * (geometry.entropy_share * ROUNDING)
+
+
+@kernel
+def bound_from_spread(geometry, clusters, i, j, scratch):
+    """The same if slot i is spread out over the scratch row; a little lower."""
+    overlap = scratch.matrix[0]
+    overlap[0] = overlap_with_spread(clusters, i, j, geometry.scale, geometry.offset, scratch)
+    bounds_from_overlaps(clusters, i, j, j + 1, geometry.offset, overlap)
+    value = overlap[0] * (geometry.entropy_share * ROUNDING)
+    return value if value > 0.0 else 0.0  # NaN, if terms overflow
 
 
 @kernel

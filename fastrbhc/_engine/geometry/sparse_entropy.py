@@ -16,7 +16,7 @@ where the last sum is over the columns that both have. All but that sum depends 
 each cluster. G(n) is concave in n, because the second derivative of T(s, n) − T(0, n) is o²/(s +
 n·o) − o/n < 0, and the lowest of a few tangents bounds it from above.
 
-d_ψ is a difference of larger terms, and `quick_log` is off by up to 10⁻⁹; a margin covers both. d
+d_ψ is a difference of larger terms, and logarithms are off a little; a margin covers both. d
 itself is a sum of divergences, evaluated only where these bounds do not rule out a pair.
 """
 
@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 
 from fastrbhc._engine.jit import kernel, loose_kernel
-from fastrbhc._engine.math.fast_log import LOG_OFF, quick_log, quick_logs
+from fastrbhc._engine.math.fast_log import LOG_OFF, ROUGH_LOG_OFF, quick_log, rough_logs
 from fastrbhc._engine.simd import LANES, larger, load, store
 
 # Instead of 0 in u·log u.
@@ -35,6 +35,9 @@ TINY = 1e-300
 # have a union at 2.
 _KNOTS = (2.0, 6.0, 30.0, 300.0)
 N_KNOTS = len(_KNOTS)
+
+# The error of g, G and Σ Δ beside the sums and shifts that they are made of.
+_OVERLAPS_OFF = 4.0 * ROUGH_LOG_OFF + 16.0 * LOG_OFF
 
 # Rows of ``scan_features``: g, s̄, the number of entries; then values at 0 and slopes of tangents.
 COST, TOTAL, ENTRIES, TANGENTS = 0, 1, 2, 3
@@ -102,7 +105,7 @@ def bounds_from_overlaps(clusters, i, start, stop, offset, overlaps):
         value = cost + costs[s] - joint + both * quick_log(n)
         size = both + (own + entries[s]) * n * offset
         terms = abs(cost) + abs(costs[s]) + abs(joint)
-        overlaps[s] = value - 16.0 * LOG_OFF * size - 1e-12 * terms
+        overlaps[s] = value - _OVERLAPS_OFF * size - 1e-12 * terms
 
 
 @kernel
@@ -118,8 +121,8 @@ def overlaps(own, others, shifts, size):
         u = larger(load(shifts, (e,)), TINY)
         theirs = u + load(others, (e,))
         mine, both = u + own, theirs + own
-        gain = both * quick_logs(both) + u * quick_logs(u)
-        store(others[e:], gain - (mine * quick_logs(mine) + theirs * quick_logs(theirs)))
+        gain = both * rough_logs(both) + u * rough_logs(u)
+        store(others[e:], gain - (mine * rough_logs(mine) + theirs * rough_logs(theirs)))
 
 
 @kernel
@@ -132,7 +135,7 @@ def overlaps_at(own, others, shift, size):
     for e in range(0, size, LANES):
         theirs = load(others, (e,)) + u
         both = theirs + own
-        store(others[e:], both * quick_logs(both) - theirs * quick_logs(theirs) + constant)
+        store(others[e:], both * rough_logs(both) - theirs * rough_logs(theirs) + constant)
 
 
 @kernel

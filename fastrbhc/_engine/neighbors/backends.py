@@ -17,10 +17,11 @@ class Backend(NamedTuple):
 
     make_index: Callable[[Clusters, tuple[int, ...], Threads, bool], Any]
     scans: bool  # whether it scans all clusters, and so uses their mirror
+    sparse: bool = False  # whether it is for clusters of sparse rows, and only for these
 
 
 BACKENDS = {
     "brute": Backend(brute, scans=True),
     "kd_tree": Backend(kd_tree, scans=False),
-    "inverted": Backend(inverted, scans=True),
+    "inverted": Backend(inverted, scans=True, sparse=True),
 }

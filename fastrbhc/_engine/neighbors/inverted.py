@@ -22,11 +22,10 @@ from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.record import Clusters, gather
 from fastrbhc._engine.geometry.contract import ROUNDING, dissimilarity
-from fastrbhc._engine.geometry.sparse import SLOTS_AT_A_TIME, bound
+from fastrbhc._engine.geometry.sparse import SLOTS_AT_A_TIME, bound, bound_from_spread
 from fastrbhc._engine.geometry.sparse_entropy import (
     bounds_from_overlaps,
     gather_up,
-    overlap_with_spread,
     overlaps,
     overlaps_at,
     spread,
@@ -38,6 +37,9 @@ from fastrbhc._engine.threads import Threads
 
 # Clusters in the list of a slot.
 _LISTED = 12
+
+# Smaller sums are rounded up to this.
+_SMALLEST_FLOAT32 = 1.2e-38
 
 # If n·o varies by no more than this share of the smallest sum, its smallest value stands for all.
 _SMALL_SHARE = 0.02
@@ -73,7 +75,7 @@ class Inverted:
     recent: NDArray[np.int64]  # (n,), slots whose postings are missing or out of date
     is_recent: NDArray[np.bool_]  # (n,)
     n_recent: int
-    rebuild_below: float = 0.9
+    rebuild_below: float = 0.95
     unions_in_new_slots: bool = True
     n_parts: int = 0
 
@@ -189,7 +191,7 @@ def _fill_postings(postings, clusters):
             column = segments.columns[p]
             place = starts[column]
             postings.slots[place] = i
-            postings.values[place] = segments.sums[p] * (1.0 + 2.0**-22)
+            postings.values[place] = max(segments.sums[p] * (1.0 + 2.0**-22), _SMALLEST_FLOAT32)
             starts[column] += 1
             postings.smallest = min(postings.smallest, segments.sums[p])
     # Every start has moved to that of the next column.
@@ -212,18 +214,12 @@ def _scan(index, geometry, clusters, i, older, cutoff, scratch):
             if bounds[s] < lists.others[i] and start + s != i and not index.is_recent[start + s]:
                 _insert(lists, i, start + s, bounds[s], cutoff)
     if index.n_recent > 0:
-        factor = geometry.entropy_share * ROUNDING
         spread(clusters, i, geometry.scale, scratch)
-        overlaps = scratch.matrix[0]
         for r in range(index.n_recent):
             j = index.recent[r]
             if j == i or (older and j > i) or np.isnan(clusters.weights[j]):
                 continue
-            overlaps[0] = overlap_with_spread(
-                clusters, i, j, geometry.scale, geometry.offset, scratch
-            )
-            bounds_from_overlaps(clusters, i, j, j + 1, geometry.offset, overlaps)
-            value = max(overlaps[0] * factor, 0.0)
+            value = bound_from_spread(geometry, clusters, i, j, scratch)
             if value < lists.others[i]:
                 _insert(lists, i, j, value, cutoff)
         gather_up(clusters, i, scratch)
@@ -273,7 +269,8 @@ def _block_bounds(index, geometry, clusters, i, start, stop, scratch):
     bounds_from_overlaps(clusters, i, start, stop, offset, out)
     factor = geometry.entropy_share * ROUNDING
     for s in range(stop - start):
-        out[s] = out[s] * factor if out[s] > 0.0 else 0.0 * out[s]
+        # NaN, if terms overflow, becomes 0, which is a bound too; free slots stay NaN.
+        out[s] = out[s] * factor if out[s] > 0.0 else 0.0 * clusters.weights[start + s]
 
 
 @kernel
