@@ -47,6 +47,8 @@ DRAWS, _SAMPLES = 20, 5
 FEWEST_DISTINCT = 5.0
 # Values in a sample of rows; for a full covariance, values and products of two.
 _VALUES, _FEWEST_ROWS, _MOST_ROWS = 100_000, 200, 1_000
+# An entry of a sparse row takes as long as several values of a dense one.
+_VALUES_PER_ENTRY = 8
 # Differences of logarithms below this are not noticed, however little they vary by chance.
 _SMALLEST_DEVIATION = 0.01
 _NOTHING_LEFT = 1e-9
@@ -164,7 +166,7 @@ def deciding_merges(
 def _rows_in_a_sample(X: Any, family: Family) -> int:
     n, n_features = X.shape
     if issparse(X):
-        n_features = 1 + X.nnz // n
+        n_features = _VALUES_PER_ENTRY * (1 + X.nnz // n)
     values = n_features**2 if family.covariance == "full" else n_features
     return int(np.clip(_VALUES // values, _FEWEST_ROWS, _MOST_ROWS))
 
