@@ -90,6 +90,7 @@ fuzz: $(VENV)/installed
 DRAWS ?= 60
 calibration: $(VENV)/installed
 	PYTHONPATH=tests $(BIN)/python -m calibration.run --draws $(DRAWS)
+	PYTHONPATH=tests $(BIN)/python -m calibration.words
 	PYTHONPATH=tests $(BIN)/python -m calibration.number --draws $(DRAWS)
 
 # Ways to choose the number of clusters, compared on labelled data: the table and the picture of

@@ -72,7 +72,7 @@ def _use_family(name: str, audit: Any, algorithms: Iterable[str], scans_first: b
         X = _rows(name, _FEW_ROWS, n_columns)
         model = RBHC(name, n_clusters=2).fit(X)  # one cluster has nothing to be compared with
         model.predict(X[:2])
-        model.summary()
+        model.summary(n_top=1)
         model.transform(X[:2])
         model.assess(X, n_resamples=2)
         for threshold in ("predictive", "kmeans"):

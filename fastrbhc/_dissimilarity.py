@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 
 from fastrbhc._containers import as_column
 from fastrbhc._engine.clusters import build as statistics
@@ -17,8 +18,9 @@ from fastrbhc._validation import (
     check_groups,
     check_rows,
     check_variances,
+    joined,
 )
-from fastrbhc.families import Family, as_family
+from fastrbhc.families import Family, as_family, geometry_of
 
 
 def dissimilarity(X0: ArrayLike, X1: ArrayLike, family: str | Family) -> float:
@@ -27,7 +29,7 @@ def dissimilarity(X0: ArrayLike, X1: ArrayLike, family: str | Family) -> float:
     Parameters
     ----------
     X0, X1 : array-like of shape (n0, d) and (n1, d)
-        The rows of either group.
+        The rows of either group. Wide sparse matrices stay sparse.
     family : str or record
         A record from `fastrbhc.families`, or its name.
 
@@ -44,9 +46,9 @@ def dissimilarity(X0: ArrayLike, X1: ArrayLike, family: str | Family) -> float:
     """
     family = as_family(family)
     rows0, rows1 = check_groups(X0, X1, family)
-    labels = np.repeat([0, 1], [len(rows0), len(rows1)])
-    geometry = family.geometry(rows0.shape[1])
-    rows = family.observe(np.concatenate([rows0, rows1]))
+    labels = np.repeat([0, 1], [rows0.shape[0], rows1.shape[0]])
+    rows = family.observe(joined(rows0, rows1))
+    geometry = geometry_of(family, rows)
     clusters = statistics.clusters_of_groups(geometry, rows, labels, 2)
     return float(statistics.dissimilarities(geometry, clusters)[0])
 
@@ -67,7 +69,7 @@ def taylor_dissimilarity(
     Parameters
     ----------
     X0, X1 : array-like of shape (n0, d) and (n1, d)
-        The rows of either group.
+        The rows of either group. Wide sparse matrices stay sparse.
     family : str or record
         A record from `fastrbhc.families`, or its name.
     mean : array-like of shape (d,), or a pair (mean, covariance), optional
@@ -113,13 +115,13 @@ def taylor_dissimilarity(
     family = as_family(family)
     rows0, rows1 = check_groups(X0, X1, family)
     n_features = rows0.shape[1]
-    geometry = family.geometry(n_features)
-    if not hasattr(geometry, "curvature"):
+    if not hasattr(family.geometry(n_features), "curvature"):
         raise TypeError(f"the family {family.name!r} does not define its second derivative")
     centre, covariance = _centre(rows0, rows1, family, mean)
-    labels = np.repeat([0, 1, 2], [len(rows0), len(rows1), len(centre)])
+    labels = np.repeat([0, 1, 2], [rows0.shape[0], rows1.shape[0], centre.shape[0]])
     with np.errstate(all="ignore"):
-        rows = family.observe(np.concatenate([rows0, rows1, centre]))
+        rows = family.observe(joined(rows0, rows1, centre))
+        geometry = geometry_of(family, rows)
         clusters = statistics.clusters_of_groups(geometry, rows, labels, 3)
         if covariance is not None:
             put_covariances(geometry, clusters, np.array([2]), covariance[None])
@@ -133,14 +135,14 @@ def taylor_dissimilarity(
 
 
 def _centre(
-    rows0: NDArray[np.float64],
-    rows1: NDArray[np.float64],
+    rows0: Any,
+    rows1: Any,
     family: Family,
     mean: Any,
-) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+) -> tuple[Any, NDArray[np.float64] | None]:
     """Rows whose mean is μ, and the covariance there if it is not theirs."""
     if mean is None:
-        return np.concatenate([rows0, rows1]), None
+        return joined(rows0, rows1), None
     covariance = None
     if family.covariance != "none":
         if not (isinstance(mean, (tuple, list)) and len(mean) == 2):
@@ -154,7 +156,8 @@ def _centre(
     if covariance is not None:
         check = check_covariance if family.covariance == "full" else check_variances
         covariance = check(covariance, n_features)
-    return check_rows(row[None], family, min_rows=1, name="mean"), covariance
+    layout = "sparse" if issparse(rows0) else "dense"
+    return check_rows(row[None], family, min_rows=1, name="mean", layout=layout), covariance
 
 
 @kernel

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array, issparse, vstack
 from sklearn.utils import check_array
 
 from fastrbhc._containers import as_column, as_matrix, check_memory, column_names, memory
@@ -108,6 +108,11 @@ def as_rows(
     )
 
 
+def joined(*groups: Any) -> Any:
+    """Groups of rows, all dense or all sparse, as one matrix."""
+    return vstack(groups, "csr") if issparse(groups[0]) else np.concatenate(groups)
+
+
 def _is_matrix(X: Any, min_rows: int) -> bool:
     """Whether X needs no conversion: a shortcut for callers with many small data sets."""
     return (
@@ -122,9 +127,11 @@ def _is_matrix(X: Any, min_rows: int) -> bool:
 
 
 def check_groups(X0: ArrayLike, X1: ArrayLike, family: Family) -> tuple[Any, Any]:
-    """Two groups of rows with the same columns."""
-    rows0 = check_rows(X0, family, min_rows=1, name="X0")
-    rows1 = check_rows(X1, family, min_rows=1, name="X1")
+    """Two groups of rows with the same columns, both dense or both sparse."""
+    rows0 = check_rows(X0, family, min_rows=1, name="X0", layout="auto")
+    rows1 = check_rows(X1, family, min_rows=1, name="X1", layout="auto")
+    if issparse(rows0) != issparse(rows1):
+        rows0, rows1 = csr_array(rows0), csr_array(rows1)
     if rows0.shape[1] != rows1.shape[1]:
         raise ValueError(f"X0 has {rows0.shape[1]} columns and X1 has {rows1.shape[1]}")
     return rows0, rows1

@@ -29,7 +29,7 @@ from fastrbhc.assessment.report import ClusterAssessment
 from fastrbhc.families import Family, as_family
 from fastrbhc.tree.dendrogram import Dendrogram
 from fastrbhc.tree.origin import Chosen, remembering
-from fastrbhc.tree.summaries import summary_of_clusters
+from fastrbhc.tree.summaries import number_of_top_columns, summary_of_statistics
 
 
 class RBHC(ForNewRows, TreeEstimator):
@@ -260,7 +260,7 @@ class RBHC(ForNewRows, TreeEstimator):
         check_is_fitted(self)
         return assess(
             self.dendrogram_,
-            self._check(X, self._family, reset=False),
+            self._check(X, self._family, reset=False, layout=self._layout),
             self._family,
             self.labels_,
             n_resamples=n_resamples,
@@ -270,11 +270,16 @@ class RBHC(ForNewRows, TreeEstimator):
             progress=progress,
         )
 
-    def summary(self, *, feature_names: Sequence[str] | None = None) -> Any:
+    def summary(
+        self, n_top: int | None = None, *, feature_names: Sequence[str] | None = None
+    ) -> Any:
         """A table of the clusters: size, weight, cost, mean parameters.
 
         Parameters
         ----------
+        n_top : int, optional
+            The number of columns that are named for each cluster, in the place of means: by
+            default 10 if there are more than 50 columns. 0 for means of however many columns.
         feature_names : sequence of str, optional
             Names of the columns, by default those of the fit. After a pipeline, the names that
             its first steps make are ``pipeline[:-1].get_feature_names_out()``.
@@ -284,7 +289,9 @@ class RBHC(ForNewRows, TreeEstimator):
         pandas.DataFrame
             One row per cluster, numbered as in ``labels_``. ``weight`` is the cluster's n in the
             dissimilarity, which for multinomial counts is their total, and ``mean_…`` is its mean
-            statistic; the other columns are those of `fastrbhc.summaries.summary_of_clusters`.
+            statistic; the other columns are those of `fastrbhc.summaries.summary_of_clusters`. If
+            there are more than 50 columns, ``more_of`` and ``less_of`` name those that tell a
+            cluster most from all other rows.
 
         Examples
         --------
@@ -294,15 +301,15 @@ class RBHC(ForNewRows, TreeEstimator):
         [[3.0, 8.0, 1.67], [2.0, 1.5, 8.0]]
         """
         check_is_fitted(self)
-        return summary_of_clusters(
+        return summary_of_statistics(
             self.dendrogram_,
             self.labels_,
-            np.nan_to_num(self._clusters.weights),
-            self._family.in_units_of_rows(
-                np.where(np.isnan(self._clusters.weights), np.nan, self._clusters.means).T
-            ),
+            self._family,
+            self._clusters,
+            self.n_features_in_,
             names_of_columns(None, feature_names, self.n_features_in_)
             or self.dendrogram_.feature_names,
+            number_of_top_columns(n_top, self.n_features_in_),
         )
 
     def _distribution(self) -> Family:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy import sparse
 
 from fastrbhc.families import as_family, registered
 
@@ -147,3 +148,21 @@ def data_sets(family):
 def tied_data_sets(family):
     """Data in which many pairs are equally near."""
     return st.one_of(gridded(family), repeated(family))
+
+
+def wide_counts(name, n, d, seed, per_row=30, groups=3):
+    """Sparse whole numbers in groups, each with words of its own; zeros and ones for bernoulli."""
+    rng = np.random.default_rng(seed)
+    group = np.arange(n) % groups
+    popular = rng.integers(d, size=(groups, 40))
+    own = np.where(
+        rng.random((n, per_row)) < 0.5,
+        popular[group[:, None], rng.integers(40, size=(n, per_row))],
+        (d * rng.random((n, per_row)) ** 3).astype(np.int64),
+    )
+    rows = np.repeat(np.arange(n), per_row)
+    X = sparse.csr_array((np.ones(rows.size), (rows, own.ravel())), shape=(n, d))
+    X.sum_duplicates()
+    if name == "bernoulli":
+        X.data[:] = 1.0
+    return X

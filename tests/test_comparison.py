@@ -6,13 +6,15 @@ import copy
 
 import numpy as np
 import pytest
-from strategies import ALL_FAMILIES
+from scipy import sparse
+from strategies import ALL_FAMILIES, wide_counts
 from test_statistics import assert_same_record, draw, geometry_and_rows
 
 from fastrbhc import dissimilarity, linkage
 from fastrbhc._engine.clusters.build import clusters_of_groups, nearest_clusters
-from fastrbhc._engine.clusters.comparison import row_dissimilarities, separations
+from fastrbhc._engine.clusters.comparison import column_terms, row_dissimilarities, separations
 from fastrbhc._engine.clusters.observations import weighted
+from fastrbhc.families import as_family, geometry_of
 
 every_family = pytest.mark.parametrize("name", ALL_FAMILIES)
 
@@ -65,3 +67,41 @@ def test_two_clusters_explain_the_same():
     computed, together = separations(geometry, clusters)
     np.testing.assert_allclose(computed, tree.heights[-1])
     np.testing.assert_allclose(together, tree.heights[-1])
+
+
+def sparse_and_dense_clusters(name, X, weights, labels):
+    """The geometry and the clusters of the groups of sparse rows, and those of the dense rows."""
+    family = as_family(name)
+    for rows in (X, X.toarray()):
+        points = weighted(family.observe(rows), weights)
+        geometry = geometry_of(family, points)
+        yield geometry, clusters_of_groups(geometry, points, labels, int(labels.max()) + 1)
+
+
+@pytest.mark.parametrize("name", ["poisson", "multinomial", "bernoulli"])
+@pytest.mark.parametrize("factor", [1.0, 0.1])  # sums of tenths are rounded
+def test_sparse_clusters_and_the_rest(name, factor):
+    X, labels = factor * wide_counts(name, 60, 500, 3), np.arange(60) % 6
+    X = sparse.csr_array(X)
+    weights = np.random.default_rng(3).integers(1, 4, 60) * factor
+    weights[labels == 2] = 0.0  # a free slot
+    computed, reference = (
+        separations(geometry, clusters)
+        for geometry, clusters in sparse_and_dense_clusters(name, X, weights, labels)
+    )
+    np.testing.assert_allclose(computed[0], reference[0], rtol=1e-10)
+    assert computed[0][2] == 0.0
+    assert computed[1] == pytest.approx(reference[1], rel=1e-10)
+
+
+@pytest.mark.parametrize("name", ["ward", "poisson", "exponential", "bernoulli"])
+def test_terms_of_the_columns_add_up_to_d(name):
+    family = as_family(name)
+    X = draw(name, np.random.default_rng(4), 30, 5)
+    reference = dissimilarity(X[:10], X[10:], name)
+    for centre in (np.zeros(5), X.mean(axis=0)):
+        sums0, sums1 = (X[:10] - centre).sum(axis=0), (X[10:] - centre).sum(axis=0)
+        smoothing = family.smoothing_map(5)
+        terms = column_terms(family, smoothing, centre, sums0, 10.0, sums1, 20.0)
+        assert terms.shape == (5,)
+        assert terms.sum() == pytest.approx(reference, rel=1e-8)

@@ -7,7 +7,8 @@ import itertools
 import exact
 import numpy as np
 import pytest
-from strategies import ALL_FAMILIES, ON_THE_WHOLE_LINE, TRANSLATION_INVARIANT
+from scipy import sparse
+from strategies import ALL_FAMILIES, ON_THE_WHOLE_LINE, TRANSLATION_INVARIANT, wide_counts
 
 import fastrbhc
 from fastrbhc import families
@@ -406,3 +407,15 @@ def test_the_register_is_a_copy_with_names_and_aliases():
     assert set(known) >= {*ALL_FAMILIES, "ward", "itakura_saito", "cosine"}
     known.clear()
     assert "ward" in families.registered()
+
+
+@pytest.mark.parametrize("name", [*COUNTS, "bernoulli"])
+def test_sparse_groups_have_the_dissimilarity_of_dense_ones(name, monkeypatch):
+    X = wide_counts(name, 120, 40_000, 0)
+    dense = X.toarray()
+    monkeypatch.setattr(sparse.csr_array, "toarray", None)
+    for first in (30, 60):
+        reference = fastrbhc.dissimilarity(dense[:first], dense[first:], name)
+        for X0, X1 in ((X[:first], X[first:]), (dense[:first], X[first:])):
+            computed = fastrbhc.dissimilarity(X0, X1, name)
+            assert computed == pytest.approx(reference, rel=1e-10)

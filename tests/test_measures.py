@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from strategies import ALL_FAMILIES
+from strategies import ALL_FAMILIES, wide_counts
 from test_statistics import draw, geometry_and_rows
 
 from fastrbhc import dissimilarity, linkage
@@ -16,6 +16,7 @@ from fastrbhc.assessment.measures import (
     parents_of,
     silhouettes,
 )
+from fastrbhc.families import as_family, geometry_of
 
 
 @pytest.mark.parametrize("name", ALL_FAMILIES)
@@ -95,3 +96,16 @@ def test_nodes_and_lifetimes():
 def test_rows_that_are_no_node():
     tree = linkage([[0.0], [1.0], [5.0], [7.0]], "ward")
     assert nodes_of_labels(tree, np.array([0, 1, 0, 1]), 2).tolist() == [-1, -1]
+
+
+@pytest.mark.parametrize("name", ["poisson", "multinomial", "bernoulli"])
+def test_sparse_rows_have_the_measures_of_dense_ones(name):
+    X, labels = wide_counts(name, 50, 400, 8), np.arange(50) % 4
+    labels[labels == 3] = np.r_[3, np.zeros(11, int)]  # one row is alone
+    family = as_family(name)
+    found = []
+    for rows in (family.observe(X), family.observe(X.toarray())):
+        geometry = geometry_of(family, rows)
+        shares, together = explained_shares(geometry, rows, labels, 4, 100.0)
+        found.append(np.r_[silhouettes(geometry, rows, labels, 4), shares, together])
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-9)

@@ -12,6 +12,8 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
 from pictures import difference
+from scipy import sparse
+from strategies import wide_counts
 from trees import chain, forest_with_ties
 
 import fastrbhc
@@ -439,6 +441,55 @@ def test_wide_rows_are_seen_along_principal_axes():
     drawn = ax.collections[0].get_offsets()
     np.testing.assert_allclose(np.abs(np.corrcoef(drawn[:, 0], X[:, 1])[0, 1]), 1.0, atol=0.01)
     np.testing.assert_allclose(np.abs(np.corrcoef(drawn[:, 1], X[:, 3])[0, 1]), 1.0, atol=0.01)
+
+
+@pytest.mark.parametrize("name", ["poisson", "multinomial", "bernoulli"])
+def test_sparse_rows_are_drawn_as_dense_ones(name, monkeypatch):
+    X = wide_counts(name, 90, 20_000, 0)
+    dense, labels = X.toarray(), np.arange(90) % 3
+    monkeypatch.setattr(sparse.csr_array, "toarray", None)
+    plane = plane_of(X, name)
+    means = dense / dense.sum(axis=1, keepdims=True) if name == "multinomial" else dense
+    centred = means - means.mean(axis=0)
+    vectors, values, _ = np.linalg.svd(centred, full_matrices=False)
+    reference = vectors[:, :2] * values[:2]
+    signs = np.sign((plane.points * reference).sum(axis=0))
+    np.testing.assert_allclose(plane.points * signs, reference, atol=1e-9)
+    share = np.square(values[0]) / np.square(values).sum()
+    assert plane.names[0] == f"principal axis 1 ({100.0 * share:.0f} % of the variance)"
+    found = ellipses(plane, labels, 3, labels)
+    expected = ellipses(plane._replace(means=means), labels, 3, labels)
+    np.testing.assert_allclose(found[0], expected[0], atol=1e-12)
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-9)
+    ax = plot_clusters(X, labels, family=name)
+    assert len(ax.patches) == 3
+
+
+@pytest.mark.parametrize("quadratic", [True, False])
+def test_sparse_rows_of_a_family_with_variance_at_zero(quadratic):
+    from typing import NamedTuple
+
+    from fastrbhc.families import Domain, family
+
+    @family(
+        f"squares, {quadratic}",
+        separable=True,
+        reducible=True,
+        quadratic=quadratic,
+        domain=Domain(lower=0.0),
+    )
+    class Squares(NamedTuple):
+        def divergence(family, value, mean, step):
+            return step * step
+
+    X, labels = wide_counts("poisson", 30, 100, 0), np.arange(30) % 3
+    reference = plane_of(X.toarray(), Squares())
+    for found, expected in zip(
+        ellipses(reference._replace(means=X), labels, 3, labels),
+        ellipses(reference, labels, 3, labels),
+        strict=True,
+    ):
+        np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
 def test_names_sizes_and_rows_of_no_cluster():

@@ -131,7 +131,7 @@ def calls_of_a_family(name):
     for d in (3, 20):
         for options in ("", ", threshold='gap'", ", threshold='evidence'", ", n_clusters=4"):
             yield f"fastrbhc.RBHC({name!r}{options}).fit({x(500, d)}).predict({x(9, d)})"
-    yield f"fastrbhc.RBHC({name!r}).fit({x(300, 3)}).summary()"
+    yield f"fastrbhc.RBHC({name!r}, n_clusters=2).fit({x(300, 3)}).summary(n_top=2)"
     yield f"(lambda X: fastrbhc.RBHC({name!r}, n_clusters=3).fit(X).assess(X))({x(300, 3)})"
     yield f"fastrbhc.linkage({x(300, 3)}, {name!r}).cut(n_clusters=3)"
     yield f"fastrbhc.linkage({x(300, 3)}, {name!r}).path()"

@@ -9,7 +9,8 @@ import exact
 import mpmath
 import numpy as np
 import pytest
-from strategies import ALL_FAMILIES, continuous_rows
+from scipy import sparse
+from strategies import ALL_FAMILIES, continuous_rows, wide_counts
 
 import fastrbhc
 from fastrbhc import families
@@ -227,6 +228,19 @@ def test_symmetric_to_the_bit_and_zero_for_the_same_rows(name):
     there = fastrbhc.taylor_dissimilarity(X[:5], X[5:], name)
     assert there == fastrbhc.taylor_dissimilarity(X[5:], X[:5], name) > 0.0
     assert fastrbhc.taylor_dissimilarity(X[:5], X[:5], name) == 0.0
+
+
+@pytest.mark.parametrize("name", ["poisson", "multinomial", "bernoulli"])
+def test_sparse_groups_have_the_value_of_dense_ones(name, monkeypatch):
+    X = wide_counts(name, 120, 40_000, 0)
+    dense = X.toarray()
+    monkeypatch.setattr(sparse.csr_array, "toarray", None)
+    mean = dense[10:70].mean(axis=0) + 0.001
+    for given in (None, mean):
+        reference = fastrbhc.taylor_dissimilarity(dense[:40], dense[40:], name, given)
+        for X1 in (X[40:], dense[40:]):
+            computed = fastrbhc.taylor_dissimilarity(X[:40], X1, name, given)
+            assert computed == pytest.approx(reference, rel=1e-10)
 
 
 # d itself

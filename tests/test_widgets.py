@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from strategies import wide_counts
 from trees import forest_with_ties
 
 from fastrbhc import RBHC, linkage
@@ -29,6 +30,15 @@ def test_moving_the_slider_redraws():
         assert bytes(image.value).startswith(b"\x89PNG")
         seen[k] = bytes(image.value)
     assert len(set(seen.values())) == 3
+
+
+def test_sparse_rows():
+    words = wide_counts("multinomial", 90, 20_000, 0)
+    tree = linkage(words, "multinomial")
+    slider, line, image = tree.explore(words, max_points=50).children
+    slider.value = tree.levels[90 - 3]
+    assert ": 3 clusters" in line.value
+    assert bytes(image.value).startswith(b"\x89PNG")
 
 
 def test_the_slider_begins_at_the_chosen_threshold():

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from fastrbhc._build import build
-from fastrbhc._engine.clusters.observations import Observations, order_by_value, weighted
+from fastrbhc._engine.clusters.observations import weighted
 from fastrbhc._options import LinkageOptions
 from fastrbhc._progress import Progress
 from fastrbhc._validation import check_count
@@ -24,7 +24,7 @@ from fastrbhc.assessment.measures import (
 from fastrbhc.assessment.report import ClusterAssessment, verdicts_of
 from fastrbhc.assessment.resampling import mean_and_interval, recoveries
 from fastrbhc.assessment.splits import deciding_merges, split_p_values
-from fastrbhc.families import Family
+from fastrbhc.families import Family, geometry_of
 from fastrbhc.tree.dendrogram import Dendrogram
 
 DEFAULT_RESAMPLES, DEFAULT_ROWS = 20, 2_000
@@ -32,7 +32,7 @@ DEFAULT_RESAMPLES, DEFAULT_ROWS = 20, 2_000
 
 def assess(
     tree: Dendrogram,
-    X: NDArray[np.float64],
+    X: Any,
     family: Family,
     labels: NDArray[np.int64],
     *,
@@ -42,7 +42,7 @@ def assess(
     n_jobs: int | None = None,
     progress: bool = False,
 ) -> ClusterAssessment:
-    """The report on the clusters of a cut, for rows that have been checked.
+    """The report on the clusters of a cut, for rows that have been checked, dense or sparse.
 
     The labels are 0…k−1, and every cluster is a node of the tree, which may be a forest. The
     other parameters are those of `Dendrogram.stability`.
@@ -51,8 +51,8 @@ def assess(
         raise ValueError("n_resamples has to be at least 2: an interval needs two subsamples")
     if check_count(max_rows, "max_rows") < 2:
         raise ValueError("max_rows has to be at least 2: a tree needs two rows")
-    if len(X) != tree.n_leaves:
-        raise ValueError(f"X has {len(X)} rows and the tree has {tree.n_leaves}")
+    if X.shape[0] != tree.n_leaves:
+        raise ValueError(f"X has {X.shape[0]} rows and the tree has {tree.n_leaves}")
     options = LinkageOptions(n_jobs=n_jobs).checked(family)
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     weights, n = tree.leaf_weights, tree.n_leaves
@@ -67,7 +67,8 @@ def assess(
             "threshold=None or compute_full_tree=True, and cut that"
         )
     parents = parents_of(tree, nodes)
-    geometry, rows = family.geometry(X.shape[1]), weighted(family.observe(X), weights)
+    rows = weighted(family.observe(X), weights)
+    geometry = geometry_of(family, rows)
     deciding = deciding_merges(tree, nodes, _points(rows), weights)
     tested = np.unique(deciding[deciding >= 0])
     with Progress(progress, {"subsamples": n_resamples, "splits": tested.size}) as shown:
@@ -111,9 +112,9 @@ def assess(
     )
 
 
-def _points(rows: Observations) -> NDArray[np.int64]:
+def _points(rows: Any) -> NDArray[np.int64]:
     """A number for every row, the same for equal rows."""
-    order, same = order_by_value(rows)
+    order, same = rows.order_by_value()
     points = np.empty(order.size, np.int64)
     points[order] = np.cumsum(~same)
     return points

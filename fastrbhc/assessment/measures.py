@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from fastrbhc._engine.clusters.build import clusters_of_groups
 from fastrbhc._engine.clusters.comparison import row_dissimilarities, separations
 from fastrbhc._engine.clusters.observations import Observations, take
+from fastrbhc._engine.clusters.sparse_rows import SparseObservations
 from fastrbhc._engine.traversal import common_labels, merged_sums, subtree_sums
 from fastrbhc.tree.dendrogram import Dendrogram
 
@@ -18,7 +19,10 @@ _FOLDS = 10
 
 
 def silhouettes(
-    geometry: Any, rows: Observations, labels: NDArray[np.int64], n_clusters: int
+    geometry: Any,
+    rows: Observations | SparseObservations,
+    labels: NDArray[np.int64],
+    n_clusters: int,
 ) -> NDArray[np.float64]:
     """The Bregman silhouette (b − a)/max(a, b) of every row, O(n k).
 
@@ -60,7 +64,7 @@ def _positions_within(labels: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def explained_shares(
     geometry: Any,
-    rows: Observations,
+    rows: Observations | SparseObservations,
     labels: NDArray[np.int64],
     n_clusters: int,
     cost_within: float,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ _FEWEST_ROWS = 2
 
 
 def recoveries(
-    X: NDArray[np.float64],
+    X: Any,
     weights: NDArray[np.float64] | None,
     family: Family,
     labels: NDArray[np.int64],
@@ -35,13 +36,13 @@ def recoveries(
     It is the largest over all nodes of the subsample's tree. NaN where fewer than two rows of a
     cluster are in the subsample. Rows without weight are left out.
     """
-    candidates = np.arange(len(X)) if weights is None else np.flatnonzero(weights)
+    candidates = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights)
     found = np.empty((n_resamples, n_clusters))
     for which in range(n_resamples):
         report(which)
         chosen = np.sort(rng.choice(candidates, min(n_rows, candidates.size), replace=False))
         own = None if weights is None else weights[chosen]
-        tree = build(np.take(X, chosen, axis=0), family, own, options)
+        tree = build(X[chosen], family, own, options)
         shares = np.ones(chosen.size) if own is None else own
         found[which] = best_overlaps(tree.merges, labels[chosen], shares, n_clusters)
         few = np.bincount(labels[chosen], minlength=n_clusters) < _FEWEST_ROWS

@@ -2,9 +2,9 @@
 
 For a merge of the rows of two clusters, let the j highest merges at and below it be undone. What
 part of the cost of these rows is left then? Rows with clusters leave less than rows of one
-population; `populations` draws such rows, and their trees show what chance leaves. With the mean
-m and the standard deviation s of its logarithm over R draws, the logarithm y of what the rows leave
-has the p-value
+population. `populations` draws such rows, `sparse_populations` does if rows are sparse, and the
+trees of these show what chance leaves. With the mean m and the standard deviation s of its
+logarithm over R draws, the logarithm y of what the rows leave has the p-value
 
     P(T > (m − y) / (s √(1 + 1/R))),    T with Student's distribution, R − 1 degrees of freedom,
 
@@ -24,15 +24,18 @@ over to trees by Kimes, Liu, Hayes & Marron (2017).
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+from scipy.sparse import issparse
 
 from fastrbhc._build import build
 from fastrbhc._engine.traversal import leaf_spans
 from fastrbhc._options import CheckedOptions
 from fastrbhc.assessment.populations import populations
+from fastrbhc.assessment.sparse_populations import sparse_populations
 from fastrbhc.families import Family
 from fastrbhc.tree.dendrogram import Dendrogram
 
@@ -44,6 +47,8 @@ DRAWS, _SAMPLES = 20, 5
 FEWEST_DISTINCT = 5.0
 # Values in a sample of rows; for a full covariance, values and products of two.
 _VALUES, _FEWEST_ROWS, _MOST_ROWS = 100_000, 200, 1_000
+# An entry of a sparse row takes as long as several values of a dense one.
+_VALUES_PER_ENTRY = 8
 # Differences of logarithms below this are not noticed, however little they vary by chance.
 _SMALLEST_DEVIATION = 0.01
 _NOTHING_LEFT = 1e-9
@@ -51,7 +56,7 @@ _NOTHING_LEFT = 1e-9
 
 def split_p_values(
     tree: Dendrogram,
-    X: NDArray[np.float64],
+    X: Any,
     weights: NDArray[np.float64] | None,
     family: Family,
     nodes: NDArray[np.int64],
@@ -67,13 +72,14 @@ def split_p_values(
     n = tree.n_leaves
     starts, sizes = leaf_spans(tree.merges, n)
     order = tree.leaves_order()
-    most = _rows_in_a_sample(X.shape[1], family)
+    most = _rows_in_a_sample(X, family)
     found = np.ones(nodes.size)
 
     def left_in(
-        rows: NDArray[np.float64], own: NDArray[np.float64] | None, undone: list[int]
+        rows: Any, own: NDArray[np.float64] | None, undone: list[int]
     ) -> NDArray[np.float64]:
-        built = build(np.ascontiguousarray(rows), family, own, options)
+        rows = rows if issparse(rows) else np.ascontiguousarray(rows)
+        built = build(rows, family, own, options)
         return _left(built.heights[::-1], undone)
 
     def weights_of(rows: NDArray[np.int64]) -> NDArray[np.float64] | None:
@@ -98,7 +104,8 @@ def split_p_values(
             observed = np.mean(left, axis=0)
         own = weights_of(sample)
         p_values = np.zeros(len(undone))
-        for draw in populations(X[sample], own, family):
+        alike = sparse_populations if issparse(X) else populations
+        for draw in alike(X[sample], own, family):
             chance = np.array([left_in(draw(rng), own, undone) for _ in range(DRAWS)])
             p_values = np.maximum(p_values, _p_values(observed, chance))
         found[place] = min(1.0, p_values.min() * len(undone) * nodes.size)
@@ -156,7 +163,10 @@ def deciding_merges(
     return np.array([decided(node) for node in nodes.tolist()])
 
 
-def _rows_in_a_sample(n_features: int, family: Family) -> int:
+def _rows_in_a_sample(X: Any, family: Family) -> int:
+    n, n_features = X.shape
+    if issparse(X):
+        n_features = _VALUES_PER_ENTRY * (1 + X.nnz // n)
     values = n_features**2 if family.covariance == "full" else n_features
     return int(np.clip(_VALUES // values, _FEWEST_ROWS, _MOST_ROWS))
 

@@ -58,9 +58,9 @@ Methods of a separable family, the first four of which run inside kernels:
 ``in_units_of_rows(means)``
     Mean statistics in the units of the rows, if ``observe`` scales them. Default: as they are.
 ``draw_one_cluster(X, rng)``
-    As many rows as X has, drawn from one distribution of the family with the mean of X; None if
-    rows such as X cannot be drawn. For `Dendrogram.stability`, which compares with rows without
-    clusters. Default: None.
+    As many rows as X has, drawn from one distribution of the family with the mean of X, sparse if X
+    is; None if rows such as X cannot be drawn. For `Dendrogram.stability`, which compares with rows
+    without clusters. Default: None.
 ``advice(X, names)``
     Sentences on rows that can be clustered but look like something else than the family is for,
     such as counts among measurements. They become warnings when a tree is built. X is a sample of
@@ -142,9 +142,7 @@ class Family(Protocol):
     ) -> Sequence[Family]: ...
     def smoothing_map(self, n_features: int) -> Smoothing: ...
     def n_parameters(self, n_features: int) -> int: ...
-    def draw_one_cluster(
-        self, X: NDArray[np.float64], rng: np.random.Generator
-    ) -> NDArray[np.float64] | None: ...
+    def draw_one_cluster(self, X: Any, rng: np.random.Generator) -> Any: ...
     def geometry(self, n_features: int) -> Any: ...
 
 
@@ -251,7 +249,7 @@ def _one_per_column(self: Any, n_features: int) -> int:
     return n_features
 
 
-def _no_draw(self: Any, X: NDArray[np.float64], rng: np.random.Generator) -> None:
+def _no_draw(self: Any, X: Any, rng: np.random.Generator) -> None:
     """No rows: other references have to do."""
 
 
@@ -323,12 +321,12 @@ def geometry_of(family: Family, rows: Any) -> Any:
     return family.geometry(n_columns)
 
 
-def are_counts(X: NDArray[np.float64]) -> bool:
+def are_counts(X: Any) -> bool:
     """Whether all values are whole numbers, none too large to be drawn at random.
 
     Parameters
     ----------
-    X : ndarray
+    X : ndarray or sparse matrix
         Values.
 
     Returns
@@ -342,7 +340,8 @@ def are_counts(X: NDArray[np.float64]) -> bool:
     >>> are_counts(np.array([1.0, 2.0])), are_counts(np.array([0.5]))
     (True, False)
     """
-    return bool((np.round(X) == X).all()) and float(np.abs(X).sum()) < _LARGEST_DRAWN
+    values = X.data if issparse(X) else X
+    return bool((np.round(values) == values).all()) and float(np.abs(values).sum()) < _LARGEST_DRAWN
 
 
 def registered() -> dict[str, type]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from scipy.special import xlogy
 
 from fastrbhc._engine.math.entropy import entropy_divergence
+from fastrbhc.families._draws import sparse_binary
 from fastrbhc.families._interface import Domain, are_counts, family
 from fastrbhc.families._smoothing import Smoothing, check_contraction, contraction
 
@@ -45,11 +47,11 @@ class Bernoulli(NamedTuple):
     def smoothing_map(self, n_features: int) -> Smoothing:
         return contraction(self.smoothing, towards=0.5)
 
-    def draw_one_cluster(
-        self, X: NDArray[np.float64], rng: np.random.Generator
-    ) -> NDArray[np.float64] | None:
+    def draw_one_cluster(self, X: Any, rng: np.random.Generator) -> Any:
         if not are_counts(X):
             return None
+        if issparse(X):
+            return sparse_binary(X.mean(axis=0), X.shape[0], rng)
         return rng.binomial(1, X.mean(axis=0), X.shape).astype(np.float64)
 
     def phi(self, x: NDArray[np.float64]) -> NDArray[np.float64]:

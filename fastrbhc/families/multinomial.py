@@ -14,6 +14,7 @@ from fastrbhc._engine.clusters.sparse_rows import SparseObservations, sparse_row
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.math.double_double import add, divide, two_sum
 from fastrbhc._engine.math.entropy import entropy_divergence
+from fastrbhc.families._draws import sparse_multinomial
 from fastrbhc.families._interface import Domain, are_counts, family
 from fastrbhc.families._scaling import roots_of_counts
 from fastrbhc.families._smoothing import Smoothing, check_contraction, contraction
@@ -93,14 +94,14 @@ class Multinomial(NamedTuple):
     def n_parameters(self, n_features: int) -> int:
         return n_features - 1  # proportions add up to 1
 
-    def draw_one_cluster(
-        self, X: NDArray[np.float64], rng: np.random.Generator
-    ) -> NDArray[np.float64] | None:
+    def draw_one_cluster(self, X: Any, rng: np.random.Generator) -> Any:
         if not are_counts(X):
             return None
         totals = X.sum(axis=1)
         proportions = X.sum(axis=0) / totals.sum()
         chosen = rng.permutation(totals).astype(np.int64)
+        if issparse(X):
+            return sparse_multinomial(chosen, proportions, rng)
         return rng.multinomial(chosen, proportions).astype(np.float64)
 
     def phi(self, x: NDArray[np.float64]) -> NDArray[np.float64]:

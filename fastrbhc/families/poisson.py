@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from scipy.special import xlogy
 
 from fastrbhc._engine.math.entropy import entropy_divergence
 from fastrbhc.families._advice import not_whole
+from fastrbhc.families._draws import sparse_poisson
 from fastrbhc.families._interface import Domain, are_counts, family
 from fastrbhc.families._scaling import roots_of_counts
 from fastrbhc.families._smoothing import (
@@ -56,11 +58,11 @@ class Poisson(NamedTuple):
     def smoothing_map(self, n_features: int) -> Smoothing:
         return shift(self.smoothing)
 
-    def draw_one_cluster(
-        self, X: NDArray[np.float64], rng: np.random.Generator
-    ) -> NDArray[np.float64] | None:
+    def draw_one_cluster(self, X: Any, rng: np.random.Generator) -> Any:
         if not are_counts(X):
             return None
+        if issparse(X):
+            return sparse_poisson(X.mean(axis=0), X.shape[0], rng)
         return rng.poisson(X.mean(axis=0), X.shape).astype(np.float64)
 
     def phi(self, x: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -27,8 +27,8 @@ class Plane(NamedTuple):
     """Rows as a family sees them, and where they lie on the paper."""
 
     family: Family
-    means: NDArray[np.float64]  # (n, d), mean statistics
-    trials: NDArray[np.float64] | None  # (n,), what each row weighs to the family
+    means: Any  # (n, d), mean statistics, sparse if the rows are
+    trials: NDArray[np.float64]  # (n,), what each row weighs to the family
     axes: NDArray[np.float64]  # (2 or 1, d), orthonormal directions
     points: NDArray[np.float64]  # (n, 2 or 1)
     names: list[str]  # of the directions
@@ -51,7 +51,7 @@ def plot_clusters(
     Parameters
     ----------
     X : array-like of shape (n, d)
-        Rows of counts or measurements.
+        Rows of counts or measurements. Wide sparse matrices stay sparse.
     labels : array-like of shape (n,)
         Cluster of each row, as ``tree.cut`` or ``labels_`` has them. Rows with a
         negative label belong to none and are grey.
@@ -96,7 +96,7 @@ def plot_clusters(
     """
     require("matplotlib", "drawing clusters")
     plane = plane_of(X, family, names)
-    clusters = check_labels(labels, len(plane.means))
+    clusters = check_labels(labels, len(plane.points))
     if not n_std > 0.0:
         raise ValueError(f"n_std has to be positive, got {n_std}")
     return draw(plane, clusters, axes(ax, (6.0, 5.0)), n_std, check_count(max_points, "max_points"))
@@ -105,28 +105,35 @@ def plot_clusters(
 def plane_of(X: ArrayLike, family: str | Family, names: Sequence[str] | None = None) -> Plane:
     """Find the plane to draw rows in: their columns, or principal axes where there are many."""
     family = as_family(family)
-    rows = check_rows(X, family, min_rows=1)
+    rows = check_rows(X, family, min_rows=1, layout="auto")
     observed = family.observe(rows)
-    means = observed.means
+    is_sparse = sparse.issparse(rows)
+    means = observed.centred_means() if is_sparse else observed.means
+    weights = observed.all_weights()
     n, d = means.shape
     if d <= 2:
         means = family.in_units_of_rows(means)
         named = column_names(X) or list(names or ())
         if len(named) != d:
             named = [f"column {column}" for column in range(d)]
-        return Plane(family, means, observed.weights, np.eye(d), means, named)
+        return Plane(family, means, weights, np.eye(d), means, named)
     directions = np.zeros((2, d))
     shares = np.zeros(2)
     if n > 1:
-        model = PCA(min(2, n), random_state=_SEED).fit(means)
+        # Sparse rows stay sparse: they are centred in products only.
+        solver = "arpack" if is_sparse else "auto"
+        model = PCA(min(2, n), svd_solver=solver, random_state=_SEED).fit(means)
         directions[: len(model.components_)] = model.components_
         shares[: len(model.components_)] = model.explained_variance_ratio_
     named = [
         f"principal axis {place} ({100.0 * share:.0f} % of the variance)"
         for place, share in enumerate(np.nan_to_num(shares), start=1)
     ]
-    points = (means - means.mean(axis=0)) @ directions.T
-    return Plane(family, means, observed.weights, directions, points, named)
+    if is_sparse:
+        points = means @ directions.T - means.mean(axis=0) @ directions.T
+    else:
+        points = (means - means.mean(axis=0)) @ directions.T
+    return Plane(family, means, weights, directions, points, named)
 
 
 def draw(
@@ -211,7 +218,7 @@ def ellipses(
     family, rows = plane.family, np.flatnonzero(labels >= 0)
     member = sparse.csr_array((np.ones(rows.size), (slots, rows)), shape=(n_clusters, len(labels)))
     counts = member.sum(axis=1)[:, None]
-    weights = np.ones(len(labels)) if plane.trials is None else plane.trials
+    weights = plane.trials
     by_weight = member * weights  # a cluster's mean is that of all its trials
     totals = by_weight.sum(axis=1)[:, None]
     centres = (by_weight @ plane.points) / totals
@@ -225,24 +232,51 @@ def ellipses(
         products = (steps[:, :, None] * steps[:, None, :]).reshape(-1, p * p)
         scatter = member[:, rows] @ products
         return centres, (scatter / counts).reshape(n_clusters, p, p)
-    means = (by_weight @ plane.means) / totals
+    if sparse.issparse(plane.means):
+        means = sparse.diags_array(1.0 / totals[:, 0]) @ (by_weight @ plane.means)
+    else:
+        means = (by_weight @ plane.means) / totals
     if family.quadratic:
         n, d = max(rows.size, 1), plane.means.shape[1]
-        squares = ((plane.means[rows] - means[slots]) ** 2).sum()
+        squares = _squares(plane.means[rows], means, slots)
         return centres, np.broadcast_to(squares / (n * d) * np.eye(p), (n_clusters, p, p))
-    variances = statistics.variances_at(family, means)
-    covariances = np.einsum("pj,kj,qj->kpq", plane.axes, variances, plane.axes)
+    variances, at_zero = _variances(family, means)
+    products = (plane.axes[:, None, :] * plane.axes).reshape(p * p, -1)
+    covariances = variances @ products.T + at_zero * products.sum(axis=1)
+    covariances = covariances.reshape(n_clusters, p, p)
     sums = plane.means.sum(axis=1)
     if np.ptp(sums) <= 1e-9 * np.abs(sums).max() and plane.means.shape[1] > 1:
         # Shares of a whole: no variance along (1, …, 1), where 1/φ″ knows nothing of the sum.
-        along = variances @ plane.axes.T
-        total = variances.sum(axis=1)[:, None, None]
+        along = variances @ plane.axes.T + at_zero * plane.axes.sum(axis=1)
+        total = (variances.sum(axis=1) + at_zero * plane.axes.shape[1])[:, None, None]
         covariances -= np.divide(
             along[:, :, None] * along[:, None, :], total, out=np.zeros_like(covariances),
             where=total > 0.0,
         )  # fmt: skip
     per_trial = (member @ (1.0 / weights))[:, None] / counts
     return centres, covariances * per_trial[:, :, None]
+
+
+def _variances(family: Family, means: Any) -> tuple[Any, float]:
+    """The variances of columns with these means, less one that is returned too.
+
+    For sparse means that is the variance at 0, so that the differences are sparse as well.
+    """
+    if not sparse.issparse(means):
+        return statistics.variances_at(family, means), 0.0
+    at_zero = float(statistics.variances_at(family, np.zeros(1))[0])
+    variances = means.copy()
+    variances.data = statistics.variances_at(family, means.data) - at_zero
+    return variances, at_zero
+
+
+def _squares(rows: Any, means: Any, slots: NDArray[np.intp]) -> float:
+    """The sum of squared distances of rows to the means of their clusters."""
+    if not sparse.issparse(rows):
+        return float(((rows - means[slots]) ** 2).sum())
+    cross = rows.multiply(means[slots]).sum()
+    own = means.multiply(means).sum(axis=1)[slots].sum()
+    return float((rows.data**2).sum() - 2.0 * cross + own)
 
 
 def _axes_of(covariance: NDArray[np.float64], n_std: float) -> tuple[float, float, float]:

@@ -67,8 +67,8 @@ def explore(
     check_count(max_clusters, "max_clusters")
     check_count(max_points, "max_points")
     plane = clusters.plane_of(X, family_for(tree, family), tree.feature_names)
-    if len(plane.means) != tree.n_leaves:
-        raise ValueError(f"X has {len(plane.means)} rows and the tree has {tree.n_leaves}")
+    if len(plane.points) != tree.n_leaves:
+        raise ValueError(f"X has {len(plane.points)} rows and the tree has {tree.n_leaves}")
     path = tree.path()
     first = int(np.argmax(path.n_clusters <= max(max_clusters, tree.n_trees)))
     # The last threshold is infinite, or where the tree ends; the one before it is the last merge.

@@ -26,8 +26,11 @@ class Views:
         threshold: float | None = None,
         n_clusters: int | None = None,
         family: str | Family | None = None,
+        n_top: int | None = None,
     ) -> Any:
-        """The clusters of a cut: size, weight, cost and, given the rows, mean parameters.
+        """The clusters of a cut: size, weight, cost and, given the rows, what is typical of each.
+
+        Up to 50 columns that is their means, for more the columns that tell it from the others.
 
         Parameters
         ----------
@@ -37,6 +40,9 @@ class Views:
             Where to cut; by default at the λ that was chosen, or else the trees as they are.
         family : str or record, optional
             Another family of the mean parameters than that of the tree.
+        n_top : int, optional
+            The number of columns that are named for each cluster, in the place of means: by
+            default 10 if there are more than 50 columns. 0 for means of however many columns.
 
         Returns
         -------
@@ -49,10 +55,21 @@ class Views:
         >>> tree = fastrbhc.linkage([[0.0], [1.0], [5.0], [7.0]], "ward")
         >>> tree.summary(n_clusters=2)["cost"].tolist()
         [0.25, 1.0]
+
+        Texts are told by their words:
+
+        >>> import numpy as np
+        >>> words = np.ones((4, 60))
+        >>> words[:2, 7], words[2:, 8] = 30, 20
+        >>> tree = fastrbhc.linkage(words, "multinomial")
+        >>> tree.summary(words, n_clusters=2, n_top=2)["more_of"].tolist()
+        ['x7 27×', 'x8 23×']
         """
         from fastrbhc.tree.summaries import summary_of_cut
 
-        return summary_of_cut(self, X, threshold=threshold, n_clusters=n_clusters, family=family)
+        return summary_of_cut(
+            self, X, threshold=threshold, n_clusters=n_clusters, family=family, n_top=n_top
+        )
 
     def stability(
         self: Any,
@@ -72,7 +89,8 @@ class Views:
         Parameters
         ----------
         X : array-like of shape (n_leaves, d)
-            The rows of the tree. Their weights are those of the tree.
+            The rows of the tree. Their weights are those of the tree. Wide sparse matrices stay
+            sparse, and are compared with other populations: see ``docs/are-they-real.md``.
         family : str or record, optional
             Another family than the one that the tree remembers.
         threshold, n_clusters : float or int, optional
@@ -120,7 +138,7 @@ class Views:
             n_clusters = self.n_trees
         return assess(
             self,
-            check_rows(X, known),
+            check_rows(X, known, layout="auto"),
             known,
             self.cut(threshold=threshold, n_clusters=n_clusters),
             n_resamples=n_resamples,

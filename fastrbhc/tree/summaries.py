@@ -9,14 +9,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from fastrbhc._engine.clusters.build import clusters_of_groups
+from fastrbhc._engine.clusters.build_sparse import sparse_means
+from fastrbhc._engine.clusters.record import Clusters
 from fastrbhc._engine.traversal import common_labels
 from fastrbhc._optional import require
-from fastrbhc._validation import check_rows, column_names
-from fastrbhc.families import Family
+from fastrbhc._validation import check_count, check_rows, column_names
+from fastrbhc.families import Family, geometry_of
 from fastrbhc.tree.origin import family_for
+from fastrbhc.tree.telling_columns import top_columns
 
 if TYPE_CHECKING:
     from fastrbhc.tree.dendrogram import Dendrogram
+
+# Means of more columns than these are no table for readers.
+_MOST_COLUMNS, _DEFAULT_TOP = 50, 10
 
 
 def summary_of_cut(
@@ -26,6 +33,7 @@ def summary_of_cut(
     threshold: float | None = None,
     n_clusters: int | None = None,
     family: str | Family | None = None,
+    n_top: int | None = None,
 ) -> Any:
     """The clusters of a cut, one row per cluster; ``tree.summary`` is the same.
 
@@ -41,6 +49,9 @@ def summary_of_cut(
         The family of the means, by default that of the tree. For multinomial counts they are means
         of the proportions, weighted by the totals of the rows; for von Mises–Fisher, means of the
         directions; for all other families, means of the values.
+    n_top : int, optional
+        The number of columns that are named for each cluster, in the place of means: by default 10
+        if there are more than 50 columns. 0 for means of however many columns.
 
     Returns
     -------
@@ -64,19 +75,54 @@ def summary_of_cut(
     if X is None:
         return summary_of_clusters(tree, labels, np.bincount(labels, weights).astype(np.float64))
     family = family_for(tree, family)
-    rows = check_rows(X, family, min_rows=1)
-    if len(rows) != tree.n_leaves:
-        raise ValueError(f"X has {len(rows)} rows and the tree has {tree.n_leaves}")
-    observed = family.observe(rows)
-    weights = weights if observed.weights is None else weights * observed.weights
-    member = sparse.csr_array((weights, (labels, np.arange(labels.size))))
+    rows = check_rows(X, family, min_rows=1, layout="auto")
+    n, n_columns = rows.shape
+    if n != tree.n_leaves:
+        raise ValueError(f"X has {n} rows and the tree has {tree.n_leaves}")
+    names: Sequence[str] | None = column_names(X)
+    if names is None and tree.n_features == n_columns:
+        names = tree.feature_names
+    observed = family.observe(rows).weighted(weights)
+    n_top = number_of_top_columns(n_top, n_columns)
+    if n_top or sparse.issparse(rows):
+        geometry = geometry_of(family, observed)
+        clusters = clusters_of_groups(geometry, observed, labels, int(labels.max()) + 1)
+        return summary_of_statistics(tree, labels, family, clusters, n_columns, names, n_top)
+    member = sparse.csr_array((observed.weights, (labels, np.arange(labels.size))))
     totals = member.sum(axis=1)
     with np.errstate(invalid="ignore"):  # a cluster of rows of weight 0 has no mean
         means = family.in_units_of_rows((member @ observed.means) / totals[:, None])
-    names: Sequence[str] | None = column_names(X)
-    if names is None and tree.n_features == rows.shape[1]:
-        names = tree.feature_names
     return summary_of_clusters(tree, labels, totals, means, names)
+
+
+def number_of_top_columns(n_top: Any, n_columns: int) -> int:
+    """How many columns a table names for each cluster; 0 if it has the means of all."""
+    if n_top is None:
+        return _DEFAULT_TOP if n_columns > _MOST_COLUMNS else 0
+    return 0 if n_top == 0 else check_count(n_top, "n_top")
+
+
+def summary_of_statistics(
+    tree: Dendrogram,
+    labels: NDArray[np.int64],
+    family: Family,
+    clusters: Clusters,
+    n_columns: int,
+    names: Sequence[str] | None,
+    n_top: int,
+) -> Any:
+    """The same from the statistics of the clusters: means, or the telling columns."""
+    weights = np.nan_to_num(clusters.weights)
+    if n_top:
+        frame = summary_of_clusters(tree, labels, weights)
+        geometry = None if family.separable else family.geometry(n_columns)
+        top = top_columns(family, geometry, clusters, n_columns, names, n_top)
+        return frame.assign(**top)
+    if clusters.segments.n_columns:
+        means = sparse_means(clusters)
+    else:
+        means = np.where(np.isnan(clusters.weights), np.nan, clusters.means).T
+    return summary_of_clusters(tree, labels, weights, family.in_units_of_rows(means), names)
 
 
 def summary_of_clusters(
@@ -117,6 +163,23 @@ def summary_of_clusters(
             merges.
         ``mean_…``
             The mean parameter of each column.
+
+        Of rows with more than 50 columns ``tree.summary`` and ``RBHC.summary`` have these instead
+        of means, and for fewer columns too if ``n_top`` is given.
+
+        ``apart``
+            d between the cluster and all other rows together.
+        ``more_of``, ``less_of``
+            The columns with the largest terms in that d, of which there is more or less in the
+            cluster: the largest first, each with the ratio of the two means ("only here" if the
+            others have none), or for measurements their difference.
+        ``top_share``
+            The share of these columns in d.
+
+    Notes
+    -----
+    For separable families d is a sum over columns, and the terms are exact. For a Gaussian with
+    covariances the term is d of the column by itself, for directions that of Ward's d.
     """
     pd = require("pandas", "summary")
     n, k = tree.n_leaves, int(labels.max()) + 1

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +80,63 @@ def sparse_row_dissimilarities(
     _compare(geometry, clusters, rows, _fill, out)
     out[:, np.isnan(clusters.weights)] = np.inf
     return out
+
+
+class Contrast(NamedTuple):
+    """A cluster, all others together and those before it: sums of all columns that any has."""
+
+    slot: int
+    columns: NDArray[np.int32]  # the same for all clusters
+    own: NDArray[np.float64]
+    rest: NDArray[np.float64]
+    before: NDArray[np.float64]
+
+
+def sparse_contrasts(clusters: Clusters, slots: NDArray[np.int64]) -> Iterator[Contrast]:
+    """Each of the given clusters, with the sums of the others.
+
+    The rest is all less the cluster. Sums are in double-double, so that nothing is left of a column
+    that only this cluster has, and what others have keeps its digits.
+    """
+    segments = [_segment(clusters, slot) for slot in slots]
+    columns = np.unique(np.concatenate([found for found, _ in segments]))
+    high, low, before = np.zeros(columns.size), np.zeros(columns.size), np.zeros(columns.size)
+    places = [np.searchsorted(columns, found) for found, _ in segments]
+    for place, (_, sums) in zip(places, segments, strict=True):
+        high[place], low[place] = _precise_sums(high[place], low[place], sums)
+    for slot, place, (_, sums) in zip(slots, places, segments, strict=True):
+        own, rest = np.zeros(columns.size), high + low
+        own[place] = sums
+        difference, error = _precise_sums(high[place], low[place], -sums)
+        rest[place] = np.maximum(difference + error, 0.0)
+        yield Contrast(int(slot), columns, own, rest, before)
+        before = before + own
+
+
+def _precise_sums(
+    high: NDArray[np.float64], low: NDArray[np.float64], values: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Add values to numbers in double-double, for arrays."""
+    total = high + values
+    share = total - high
+    return total, low + ((high - (total - share)) + (values - share))
+
+
+def _segment(clusters: Clusters, slot: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """The columns of a cluster, and their sums."""
+    start, stop = clusters.segments.places[slot]
+    return clusters.segments.columns[start:stop], clusters.segments.sums[start:stop]
+
+
+def sparse_means(clusters: Clusters) -> NDArray[np.float64]:
+    """The means of all slots as a dense matrix (k, d), NaN for free slots: for few columns only."""
+    means = np.zeros((clusters.weights.size, clusters.segments.n_columns))
+    for slot, weight in enumerate(clusters.weights):
+        columns, sums = _segment(clusters, slot)
+        means[slot, columns] = sums / weight
+        if np.isnan(weight):
+            means[slot] = np.nan
+    return means
 
 
 def _compare(

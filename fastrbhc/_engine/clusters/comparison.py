@@ -1,4 +1,4 @@
-"""d from rows to clusters, and from each cluster to all the others together."""
+"""d from rows to clusters, and from each cluster to all the others together, also by column."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.build import place_row
-from fastrbhc._engine.clusters.build_sparse import sparse_row_dissimilarities
+from fastrbhc._engine.clusters.build_sparse import sparse_contrasts, sparse_row_dissimilarities
 from fastrbhc._engine.clusters.observations import Observations
 from fastrbhc._engine.clusters.portions import portions
 from fastrbhc._engine.clusters.record import Clusters, copy_slot, selected
 from fastrbhc._engine.clusters.scratch import new_scratch
 from fastrbhc._engine.clusters.sparse_rows import SparseObservations
 from fastrbhc._engine.geometry.contract import dissimilarity, merge, storage
+from fastrbhc._engine.geometry.separable_columns import divergence
 from fastrbhc._engine.jit import kernel
 
 
@@ -46,12 +47,67 @@ def separations(geometry: Any, clusters: Clusters) -> tuple[NDArray[np.float64],
     out, taken = np.zeros(k), np.flatnonzero(clusters.weights > 0.0)
     if taken.size < 2:
         return out, 0.0
+    if clusters.segments.n_columns:
+        return _sparse_separations(geometry, clusters, taken, out)
     # The clusters, the unions of each with all later ones, and three more slots.
     slots = np.concatenate([taken, taken, taken[[0, 0, 0]]])
     found = np.empty(taken.size)
     total = _separate(geometry, selected(clusters, slots), new_scratch(geometry, n_features), found)
     out[taken] = found
     return out, float(total)
+
+
+def _sparse_separations(
+    geometry: Any, clusters: Clusters, taken: NDArray[np.int64], out: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], float]:
+    smoothing, weights = (geometry.scale, geometry.offset), clusters.weights
+    all_weight, weight_before, total = float(weights[taken].sum()), 0.0, 0.0
+    for slot, columns, own, rest, before in sparse_contrasts(clusters, taken):
+        centre, weight = np.zeros(columns.size), float(weights[slot])
+        terms = column_terms(
+            geometry.family, smoothing, centre, own, weight, rest, all_weight - weight
+        )
+        out[slot] = terms.sum()
+        if weight_before:
+            chain = column_terms(
+                geometry.family, smoothing, centre, before, weight_before, own, weight
+            )
+            total += float(chain.sum())
+        weight_before += weight
+    return out, total
+
+
+def column_terms(
+    family: Any,
+    smoothing: tuple[float, float],
+    centre: NDArray[np.float64],
+    sums0: NDArray[np.float64],
+    weight0: float,
+    sums1: NDArray[np.float64],
+    weight1: float,
+) -> NDArray[np.float64]:
+    """The term of each column in d between two clusters of a separable family; they add up to d.
+
+    Sums are those of the rows less the centre. The smoothing is a scale and an offset.
+    """
+    out, (scale, offset) = np.empty(centre.size), smoothing
+    _put_terms(family, float(scale), float(offset), centre, sums0, weight0, sums1, weight1, out)
+    return out
+
+
+@kernel
+def _put_terms(family, scale, offset, centre, sums0, weight0, sums1, weight1, out):
+    weight = weight0 + weight1
+    share0, share1 = weight0 / weight, weight1 / weight
+    for k in range(out.size):
+        mean0, mean1 = sums0[k] / weight0, sums1[k] / weight1
+        step, out[k] = scale * (mean1 - mean0), 0.0
+        if step != 0.0:
+            mean = scale * ((sums0[k] + sums1[k]) / weight + centre[k]) + offset
+            value0 = scale * (mean0 + centre[k]) + offset
+            value1 = scale * (mean1 + centre[k]) + offset
+            out[k] = weight0 * divergence(family, value0, mean, -share1 * step)
+            out[k] += weight1 * divergence(family, value1, mean, share0 * step)
 
 
 @kernel

@@ -1,0 +1,156 @@
+"""The columns that tell a cluster most from all other rows: what a table of wide rows shows.
+
+For a separable family d between a cluster and all other rows together is a sum over columns. The
+term of a column says how much of d is due to it, so it takes into account how frequent a word is,
+how large the cluster is, and the smoothing.
+
+Other families have no such terms. If clusters have variances, the term of a column is d of that
+column by itself, which for a diagonal covariance is its part of d; else it is that of Ward's d.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrbhc._engine.clusters.build_sparse import sparse_contrasts
+from fastrbhc._engine.clusters.comparison import column_terms, separations
+from fastrbhc._engine.clusters.record import Clusters
+from fastrbhc.families import Family
+
+# Ratios from here on are written as whole numbers.
+_LARGE_RATIO = 100.0
+# Terms with the same digits are equal.
+_DIGITS = 9
+
+
+class Telling(NamedTuple):
+    """A cluster beside all other rows: a term, and the two means, of each of some columns."""
+
+    slot: int
+    columns: NDArray[np.int64]
+    terms: NDArray[np.float64]
+    own: NDArray[np.float64]
+    rest: NDArray[np.float64]
+
+
+def top_columns(
+    family: Family,
+    geometry: Any,
+    clusters: Clusters,
+    n_columns: int,
+    names: Sequence[str] | None,
+    n_top: int,
+) -> dict[str, Any]:
+    """Columns of a table with one row per cluster; `summary_of_clusters` says what they hold."""
+    k = clusters.weights.size
+    apart, share = np.zeros(k), np.full(k, np.nan)
+    more: list[str] = [""] * k
+    less: list[str] = [""] * k
+    if not family.separable:
+        apart = separations(geometry, clusters)[0]
+    for slot, columns, terms, own, rest in _contrasts(family, clusters, n_columns):
+        total, top = float(terms.sum()), columns[:0]
+        if family.separable:
+            apart[slot] = total
+        if total > 0.0:
+            # Of terms that only rounding tells apart, the first column comes first.
+            order = np.lexsort((columns, -np.round(terms / terms.max(), _DIGITS)))
+            top = order[: min(n_top, np.count_nonzero(terms))]
+            share[slot] = terms[top].sum() / total
+        texts = [
+            f"{f'x{column}' if names is None else names[column]} {_compared(family, *means)}"
+            for column, *means in zip(columns[top].tolist(), own[top], rest[top], strict=True)
+        ]
+        larger = own[top] > rest[top]
+        more[slot] = ", ".join(text for text, is_more in zip(texts, larger, strict=True) if is_more)
+        less[slot] = ", ".join(
+            text for text, is_more in zip(texts, larger, strict=True) if not is_more
+        )
+    return {"apart": apart, "top_share": share, "more_of": more, "less_of": less}
+
+
+def _compared(family: Family, own: float, rest: float) -> str:
+    """A mean beside that of the other rows: a ratio of counts, a difference of measurements."""
+    if family.domain.lower < 0.0:
+        return f"{own - rest:+.3g}"
+    if rest == 0.0:
+        return "only here"
+    ratio = own / rest
+    return f"{ratio:,.0f}×" if ratio >= _LARGE_RATIO else f"{ratio:.2g}×"
+
+
+def _contrasts(family: Family, clusters: Clusters, n_columns: int) -> Iterator[Telling]:
+    """Every cluster that has weight beside the others; none if it is the only one."""
+    weights, taken = clusters.weights, np.flatnonzero(clusters.weights > 0.0)
+    if taken.size < 2:
+        return
+    everything, smoothing = float(weights[taken].sum()), family.smoothing_map(n_columns)
+    if clusters.segments.n_columns:
+        for slot, used, own, rest, _ in sparse_contrasts(clusters, taken):
+            weight, centre = float(weights[slot]), np.zeros(used.size)
+            others = everything - weight
+            terms = column_terms(family, smoothing, centre, own, weight, rest, others)
+            yield Telling(slot, used.astype(np.int64), terms, own / weight, rest / others)
+        return
+    means, columns = clusters.means[:, taken].T, np.arange(n_columns)
+    shares = weights[taken] / everything
+    # Zeros have to stay zeros: the sum of all others is never a difference.
+    centre = np.zeros(n_columns) if family.domain.lower >= 0.0 else shares @ means
+    sums = weights[taken, None] * (means - centre)
+    before, after = np.zeros(n_columns), np.zeros((taken.size + 1, n_columns))
+    np.cumsum(sums[::-1], axis=0, out=after[1:])
+    variances = _variances(family, clusters, taken)
+    for place, slot in enumerate(taken.tolist()):
+        weight = float(weights[slot])
+        own, rest, others = sums[place], before + after[-2 - place], everything - weight
+        before = before + own
+        if family.separable:
+            terms = column_terms(family, smoothing, centre, own, weight, rest, others)
+        else:
+            terms = 0.5 * weight * others / everything * (own / weight - rest / others) ** 2
+            if variances is not None:
+                within = np.delete(shares, place) / np.delete(shares, place).sum()
+                apart = np.delete(means, place, axis=0) - (centre + rest / others)
+                scattered = within @ (np.delete(variances, place, axis=0) + apart**2)
+                terms = _gaussian_terms(
+                    weight, variances[place], others, scattered, terms, smoothing.offset
+                )
+        both = family.in_units_of_rows(centre + np.array([own / weight, rest / others]))
+        yield Telling(slot, columns, terms, both[0], both[1])
+
+
+def _gaussian_terms(
+    weight0: float,
+    variance0: NDArray[np.float64],
+    weight1: float,
+    variance1: NDArray[np.float64],
+    between: NDArray[np.float64],
+    smoothing: float,
+) -> NDArray[np.float64]:
+    """d of each column by itself, from its variances and Ward's d of the two means."""
+    weight = weight0 + weight1
+    joint = (weight0 * variance0 + weight1 * variance1 + 2.0 * between) / weight
+    terms: NDArray[np.float64] = 0.5 * (
+        weight * np.log(joint + smoothing)
+        - weight0 * np.log(variance0 + smoothing)
+        - weight1 * np.log(variance1 + smoothing)
+    )
+    return np.maximum(terms, 0.0)
+
+
+def _variances(
+    family: Family, clusters: Clusters, slots: NDArray[np.int64]
+) -> NDArray[np.float64] | None:
+    """The variance of each column in each of the slots, where clusters have any: (k, d)."""
+    d, scatter = clusters.means.shape[0], clusters.scatter[slots]
+    if family.covariance == "diagonal" and scatter.shape[1] == 2 * d:
+        return scatter[:, :d]
+    if family.covariance == "full" and scatter.shape[1] == d * (d + 1):
+        column = np.arange(d)
+        sums = scatter[:, column * (column + 3) // 2]
+        return np.maximum(sums / clusters.weights[slots, None], 0.0)
+    return None
