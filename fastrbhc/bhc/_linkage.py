@@ -56,7 +56,7 @@ def bhc_linkage(
     ----------
     X : array-like of shape (n, d)
         Rows of counts or measurements: an array of any layout, a data frame, or, for counts,
-        a sparse matrix (made dense).
+        a sparse matrix. Large matrices with few non-zeros are not made dense.
     model : str or record, default="gaussian"
         A conjugate model from `fastrbhc.bhc`, or its name: "gaussian" (normal-Wishart),
         "diagonal_gaussian" (normal-gamma), "poisson" (gamma), "multinomial" (Dirichlet),

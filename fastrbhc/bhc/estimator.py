@@ -117,7 +117,7 @@ class BHC(TreeEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows of counts or measurements.
+            Rows of counts or measurements; for counts also a sparse matrix, as in `bhc_linkage`.
         y : ignored
 
         Returns
