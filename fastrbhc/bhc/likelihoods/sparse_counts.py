@@ -41,7 +41,7 @@ _ROUNDING = 1e-12
 _SUM = OWN_CACHED
 _FEATURE_SUM, _FEATURE_LOGS, _FEATURE_SIZE = OWN_FEATURES, OWN_FEATURES + 1, OWN_FEATURES + 2
 
-# Rows of scratch.lanes: the totals of a query, and without complements its t.
+# Rows of scratch.lanes: the totals s of a query, and log (a_k)_s. Both are zero between queries.
 _TOTALS, _TERMS = 0, 1
 
 
@@ -147,10 +147,10 @@ def _spread(likelihood, clusters, i, scratch):
 
 @kernel
 def _gather_up(clusters, i, scratch):
-    """Set the scratch row of totals to zero again."""
-    segments, totals = clusters.segments, scratch.lanes[_TOTALS]
+    """Set the scratch rows to zero again."""
+    segments, totals, terms = clusters.segments, scratch.lanes[_TOTALS], scratch.lanes[_TERMS]
     for p in range(segments.places[i, 0], segments.places[i, 1]):
-        totals[segments.columns[p]] = 0.0
+        totals[segments.columns[p]] = terms[segments.columns[p]] = 0.0
 
 
 @kernel
@@ -176,7 +176,7 @@ def _add_common_terms(likelihood, clusters, i, start, stop, scratch):
 @kernel
 def _add_all_terms(likelihood, clusters, i, start, stop, scratch):
     """The same if n is in t: all entries of both are summed, those of slot i once for each n."""
-    segments, totals = clusters.segments, scratch.lanes[_TOTALS]
+    segments, totals, terms = clusters.segments, scratch.lanes[_TOTALS], scratch.lanes[_TERMS]
     columns, sums, last, own_terms = segments.columns, segments.sums, 0.0, 0.0
     for s in range(stop - start):
         j = start + s
@@ -190,10 +190,11 @@ def _add_all_terms(likelihood, clusters, i, start, stop, scratch):
         result = own_terms
         for p in range(segments.places[j, 0], segments.places[j, 1]):
             column = columns[p]
-            own = totals[column]
-            result += _term(likelihood, column, own + sums[p], size)
-            if own > 0.0:
-                result -= _term(likelihood, column, own, size)
+            own, rest = totals[column], size - totals[column]
+            # t of both less t of the query: log (b_k)_n cancels.
+            gain = log_rising_in(likelihood.ones, column, own + sums[p]) - terms[column]
+            lost = log_rising_in(likelihood.zeros, column, rest)
+            result += gain + (log_rising_in(likelihood.zeros, column, rest - sums[p]) - lost)
         scratch.bounds[s] = result
 
 
