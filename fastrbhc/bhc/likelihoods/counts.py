@@ -184,7 +184,7 @@ def counts(
     if issparse(X):
         ones, zeros = concentrations[:n_columns], concentrations[n_columns:]
         tables = rising_tables(ones, length), rising_tables(zeros, length)
-        return sparse_counts(*tables, by_size, slopes, pooled)
+        return sparse_counts(*tables, by_size, slopes, pooled, tabulated)
     of_columns = rising_tables(concentrations, length)
     return Counts(
         concentrations=of_columns.concentrations,

@@ -23,7 +23,7 @@ from fastrbhc._engine.clusters.record import merge_weights
 from fastrbhc._engine.clusters.segments import unite_segments
 from fastrbhc._engine.clusters.sparse_rows import SparseObservations, sparse_rows
 from fastrbhc._engine.geometry.contract import ScratchShapes, Storage
-from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.jit import kernel, loose_kernel
 from fastrbhc._engine.records import record, replaced
 from fastrbhc.bhc._interface import OWN_CACHED, OWN_FEATURES
 from fastrbhc.bhc.likelihoods.rising import (
@@ -57,6 +57,7 @@ class SparseCounts:
     pooled: bool
     total_concentration: float
     complement: bool
+    alike: bool  # whether one table is for all columns and covers all totals
     n_columns: int
 
     def observe(self, X: Any) -> SparseObservations:
@@ -65,7 +66,8 @@ class SparseCounts:
     def for_new_rows(self, new: Any) -> SparseCounts:
         if (np.floor(new.data) == new.data).all():
             return self
-        return replaced(self, ones=without_tables(self.ones), zeros=without_tables(self.zeros))
+        ones, zeros = without_tables(self.ones), without_tables(self.zeros)
+        return replaced(self, ones=ones, zeros=zeros, alike=False)
 
     def storage(self, n_columns: int) -> Storage:
         return Storage(cached=1, scan_features=3)
@@ -163,11 +165,18 @@ def _add_common_terms(likelihood, clusters, i, start, stop, scratch):
         j = start + s
         if np.isnan(clusters.weights[j]) or j == i:
             continue
+        first, last = segments.places[j, 0], segments.places[j, 1]
+        if likelihood.alike:
+            gain = _look_up_ones(
+                columns[first:last], sums[first:last], ones.values[0], totals, terms
+            )
+            scratch.bounds[s] = own_logs + gain
+            continue
         result = own_logs + logs[j]
-        for p in range(segments.places[j, 0], segments.places[j, 1]):
+        for p in range(first, last):
             column = columns[p]
             own = totals[column]
-            if own > 0.0:
+            if own > 0.0:  # logarithms that are not tabulated cost much more than this
                 gain = log_rising_in(ones, column, own + sums[p]) - terms[column]
                 result += gain - log_rising_in(ones, column, sums[p])
         scratch.bounds[s] = result
@@ -176,26 +185,55 @@ def _add_common_terms(likelihood, clusters, i, start, stop, scratch):
 @kernel
 def _add_all_terms(likelihood, clusters, i, start, stop, scratch):
     """The same if n is in t: all entries of both are summed, those of slot i once for each n."""
-    segments, totals, terms = clusters.segments, scratch.lanes[_TOTALS], scratch.lanes[_TERMS]
-    columns, sums, last, own_terms = segments.columns, segments.sums, 0.0, 0.0
+    segments, ones, zeros = clusters.segments, likelihood.ones, likelihood.zeros
+    totals, terms = scratch.lanes[_TOTALS], scratch.lanes[_TERMS]
+    columns, sums, before, own_terms = segments.columns, segments.sums, 0.0, 0.0
     for s in range(stop - start):
         j = start + s
         if np.isnan(clusters.weights[j]) or j == i:
             continue
         size = clusters.weights[i] + clusters.weights[j]
-        if size != last:
-            last, own_terms = size, 0.0
+        if size != before:
+            before, own_terms = size, 0.0
             for p in range(segments.places[i, 0], segments.places[i, 1]):
                 own_terms += _term(likelihood, columns[p], sums[p], size)
+        first, last = segments.places[j, 0], segments.places[j, 1]
         result = own_terms
-        for p in range(segments.places[j, 0], segments.places[j, 1]):
-            column = columns[p]
-            own, rest = totals[column], size - totals[column]
-            # t of both less t of the query: log (b_k)_n cancels.
-            gain = log_rising_in(likelihood.ones, column, own + sums[p]) - terms[column]
-            lost = log_rising_in(likelihood.zeros, column, rest)
-            result += gain + (log_rising_in(likelihood.zeros, column, rest - sums[p]) - lost)
+        if likelihood.alike:
+            theirs, counts = columns[first:last], sums[first:last]
+            result += _look_up_ones(theirs, counts, ones.values[0], totals, terms)
+            result += _look_up_zeros(theirs, counts, zeros.values[0], totals, size)
+        else:
+            for p in range(first, last):
+                column = columns[p]
+                own, rest = totals[column], size - totals[column]
+                result += log_rising_in(ones, column, own + sums[p]) - terms[column]
+                lost = log_rising_in(zeros, column, rest)
+                result += log_rising_in(zeros, column, rest - sums[p]) - lost
         scratch.bounds[s] = result
+
+
+@loose_kernel
+def _look_up_ones(columns, sums, table, totals, terms):
+    """Σ log (a)_{own+s} − log (a)_own over the entries of a slot, with one table for all columns.
+
+    Without a branch, so that eight entries are looked up at a time: two fifths of the time.
+    """
+    result = 0.0
+    for p in range(columns.size):
+        column = columns[p]
+        result += table[np.int32(totals[column] + sums[p])] - terms[column]
+    return result
+
+
+@loose_kernel
+def _look_up_zeros(columns, sums, table, totals, size):
+    """Σ log (b)_{n−own−s} − log (b)_{n−own} over the entries of a slot."""
+    result = 0.0
+    for p in range(columns.size):
+        rest = size - totals[columns[p]]
+        result += table[np.int32(rest - sums[p])] - table[np.int32(rest)]
+    return result
 
 
 def sparse_counts(
@@ -204,8 +242,12 @@ def sparse_counts(
     by_size: NDArray[np.float64],
     slopes: NDArray[np.float64],
     pooled: bool,
+    tabulated: bool,
 ) -> SparseCounts:
-    """The likelihood of sparse rows; ``zeros`` has no columns if there are no complements."""
+    """The likelihood of sparse rows; ``zeros`` has no columns if there are no complements.
+
+    ``tabulated`` says whether the tables cover all totals.
+    """
     sizes = np.arange(float(by_size.size))
     complement = zeros.concentrations.size > 0
     term_sizes = np.zeros(sizes.size)
@@ -225,5 +267,6 @@ def sparse_counts(
         pooled=pooled,
         total_concentration=float(ones.concentrations.sum()),
         complement=complement,
+        alike=tabulated and ones.values.shape[0] == 1 and zeros.values.shape[0] <= 1,
         n_columns=ones.concentrations.size,
     )
