@@ -9,6 +9,9 @@ tunable
     The fields that ``hyperparameters="evidence"`` varies, all of them positive numbers.
 family
     The name of the family that the model puts a prior on; None if there is none.
+takes_sparse_rows
+    Whether all methods take a CSR array of rows too. The likelihood then observes them as
+    `SparseObservations`, and clusters have segments instead of means.
 
 Its methods are plain Python:
 
@@ -30,7 +33,8 @@ from the *sufficient statistics* of c, without the rows. They are stored in
 `fastrbhc._engine.clusters.record.Clusters`. Its methods in plain Python are
 
 ``observe(X)``
-    The statistics of rows as they go into ``clusters.means``: (n, columns).
+    The statistics of rows as they go into ``clusters.means``: (n, columns). Those of sparse rows
+    go into ``clusters.segments``.
 ``for_new_rows(new)``
     The likelihood with room for further rows.
 ``storage(n_columns)``, ``scratch_shapes(n_columns)``
@@ -49,7 +53,7 @@ and inside kernels:
     below the floor may be returned, so that distant pairs are abandoned early.
 ``upper_bounds(likelihood, clusters, i, start, stop, scratch)``
     Fills scratch.bounds[:stop−start] with values not below what ``log_marginal`` returns for
-    slot i and the slots start…stop−1; NaN for free slots.
+    slot i and the slots start…stop−1; NaN for free slots, and anything for slot i itself.
 """
 
 from __future__ import annotations
@@ -81,13 +85,14 @@ class Model(Protocol):
     domain: Domain
     tunable: tuple[str, ...]
     family: str | None
+    takes_sparse_rows: bool
     _fields: tuple[str, ...]
 
-    def with_defaults(self, X: NDArray[np.float64]) -> Model: ...
+    def with_defaults(self, X: Any) -> Model: ...
     def check(self, n_features: int) -> None: ...
-    def check_rows(self, X: NDArray[np.float64]) -> None: ...
-    def likelihood(self, X: NDArray[np.float64]) -> Any: ...
-    def log_base_measure(self, X: NDArray[np.float64]) -> NDArray[np.float64]: ...
+    def check_rows(self, X: Any) -> None: ...
+    def likelihood(self, X: Any) -> Any: ...
+    def log_base_measure(self, X: Any) -> NDArray[np.float64]: ...
     def _replace(self, **changes: Any) -> Model: ...
     def _asdict(self) -> dict[str, Any]: ...
 
@@ -123,6 +128,7 @@ def model(
     tunable: tuple[str, ...],
     aliases: tuple[str, ...] = (),
     family: str | None = None,
+    takes_sparse_rows: bool = False,
 ) -> Callable[[ModelClass], ModelClass]:
     """Declare a class of records as a conjugate model: state its properties and register it.
 
@@ -139,6 +145,8 @@ def model(
     family : str, optional
         The family of `fastrbhc.families` that the model puts a prior on, for summaries and
         pictures of its trees.
+    takes_sparse_rows : bool, default=False
+        Whether its methods take sparse rows, so that large ones are not made dense.
 
     Returns
     -------
@@ -166,6 +174,7 @@ def model(
             "domain": domain,
             "tunable": tunable,
             "family": family,
+            "takes_sparse_rows": takes_sparse_rows,
         }
         if not hasattr(cls, "check_rows"):
             stated["check_rows"] = _no_check

@@ -11,17 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastrbhc._engine.agglomeration.greedy import greedy
 from fastrbhc._engine.agglomeration.space import Space
-from fastrbhc._engine.clusters.observations import Observations, order_by_value
-from fastrbhc._engine.clusters.scratch import new_scratch
 from fastrbhc._engine.neighbors.brute import Brute
 from fastrbhc._engine.threads import Threads
 from fastrbhc._engine.traversal import renumbered
 from fastrbhc._progress import Progress
-from fastrbhc._validation import check_rows, check_threads, column_names
+from fastrbhc._validation import check_threads, column_names
 from fastrbhc.bhc._interface import LOG_TREE, Model, as_model
+from fastrbhc.bhc._rows import rows_of
 from fastrbhc.bhc.dendrogram import BayesianDendrogram, bayesian_dendrogram
 from fastrbhc.bhc.evidence import check_search, most_trials, search
-from fastrbhc.bhc.potentials import clusters_of_rows, potentials_of
+from fastrbhc.bhc.potentials import clusters_of_rows, points_of, potentials_of, scratch_of
 from fastrbhc.families import as_family
 from fastrbhc.tree.origin import Origin, remembering
 
@@ -57,7 +56,7 @@ def bhc_linkage(
     ----------
     X : array-like of shape (n, d)
         Rows of counts or measurements: an array of any layout, a data frame, or, for counts,
-        a sparse matrix (made dense).
+        a sparse matrix. Large matrices with few non-zeros are not made dense.
     model : str or record, default="gaussian"
         A conjugate model from `fastrbhc.bhc`, or its name: "gaussian" (normal-Wishart),
         "diagonal_gaussian" (normal-gamma), "poisson" (gamma), "multinomial" (Dirichlet),
@@ -100,13 +99,13 @@ def bhc_linkage(
     record = as_model(model, hyperparameters)
     check_search(alpha, hyperparameters)
     n_threads = check_threads(n_jobs)
-    rows = check_rows(X, record)
+    rows = rows_of(X, record)
     fitted = fit_tree(rows, record, alpha, hyperparameters, n_threads, progress, random_state)
     return remembering(fitted.tree, column_names(X))
 
 
 def fit_tree(
-    X: NDArray[np.float64],
+    X: Any,
     model: Model,
     alpha: float | str,
     hyperparameters: Any,
@@ -116,15 +115,15 @@ def fit_tree(
 ) -> Fitted:
     """The tree of rows that have been checked, and the complete model."""
     # In an order that depends only on their values, and so does everything that follows.
-    order, _ = order_by_value(Observations(X))
-    rows = np.ascontiguousarray(X[order])
+    order, _ = points_of(X).order_by_value()
+    rows = X[order]
     totals = {
         "evidence": most_trials(len(model.tunable) + 1),
-        "neighbours": len(rows),
-        "merging": len(rows) - 1,
+        "neighbours": X.shape[0],
+        "merging": X.shape[0] - 1,
     }
 
-    def trial(sample: NDArray[np.float64], candidate: Model, log_alpha: float) -> Any:
+    def trial(sample: Any, candidate: Model, log_alpha: float) -> Any:
         return build(sample, candidate, log_alpha, n_threads)
 
     with Progress(progress, totals) as report:
@@ -136,7 +135,7 @@ def fit_tree(
 
 
 def build(
-    X: NDArray[np.float64],
+    X: Any,
     model: Model,
     log_alpha: float,
     n_threads: int,
@@ -148,9 +147,8 @@ def build(
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         likelihood = model.likelihood(X)
         geometry = potentials_of(likelihood, log_alpha, n)
-        n_columns = likelihood.observe(X[:1]).shape[1]
-        count = 1 if n**2 * n_columns < _WORTH_A_THREAD else n_threads
-        with Threads([new_scratch(geometry, n_columns) for _ in range(count)]) as threads:
+        count = 1 if n**2 * points_of(X).width < _WORTH_A_THREAD else n_threads
+        with Threads([scratch_of(geometry, X) for _ in range(count)]) as threads:
             clusters = clusters_of_rows(geometry, X, padded=True)
             log_leaves = clusters.cached[:n, LOG_TREE] + model.log_base_measure(X)
             space = Space(geometry, clusters, Brute())

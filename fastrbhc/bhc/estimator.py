@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
@@ -14,6 +15,7 @@ from fastrbhc._base_estimator import TreeEstimator
 from fastrbhc._validation import check_count, check_share, check_threads, column_names
 from fastrbhc.bhc._interface import Model, as_model
 from fastrbhc.bhc._linkage import fit_tree
+from fastrbhc.bhc._rows import border_of, layout_for, supported
 from fastrbhc.bhc.evidence import check_search
 from fastrbhc.bhc.predictive import log_densities, log_densities_of_clusters
 from fastrbhc.tree.origin import remembering
@@ -115,7 +117,7 @@ class BHC(TreeEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows of counts or measurements.
+            Rows of counts or measurements; for counts also a sparse matrix, as in `bhc_linkage`.
         y : ignored
 
         Returns
@@ -127,7 +129,7 @@ class BHC(TreeEstimator):
         check_search(self.alpha, self.hyperparameters)
         check_share(self.probability, "probability")
         n_threads = check_threads(self.n_jobs)
-        rows = self._check(X, model, reset=True)
+        rows = self._rows_of(X, model, reset=True, layout=layout_for(model))
         if self.n_clusters is not None:
             check_count(self.n_clusters, "n_clusters", rows.shape[0])
         tree, self.model_ = fit_tree(
@@ -196,10 +198,18 @@ class BHC(TreeEstimator):
             log p(x | rows of the fit), averaged over all clusterings consistent with the tree,
             including a new cluster for the row.
         """
+        new = self._new_rows(X)
+        return log_densities(self._rows, new, self.model_, self.dendrogram_)
+
+    def _rows_of(self, X: ArrayLike, model: Model, *, reset: bool, layout: str) -> Any:
+        """X as rows for a model, in that layout."""
+        return supported(self._check(X, border_of(model), reset=reset, layout=layout), model)
+
+    def _new_rows(self, X: ArrayLike) -> Any:
+        """X as rows for the model of the fit, sparse if those of the fit are."""
         check_is_fitted(self)
-        return log_densities(
-            self._rows, self._check(X, self.model_, reset=False), self.model_, self.dendrogram_
-        )
+        layout = "sparse" if issparse(self._rows) else "dense"
+        return self._rows_of(X, self.model_, reset=False, layout=layout)
 
     def _distribution(self) -> Model:
         return as_model(self.model, self.hyperparameters)
@@ -208,8 +218,7 @@ class BHC(TreeEstimator):
         return [*super()._findings(), ("log evidence", f"≥ {self.log_evidence_:,.6g}")]
 
     def _log_joint(self, X: ArrayLike) -> NDArray[np.float64]:
-        check_is_fitted(self)
-        new = self._check(X, self.model_, reset=False)
+        new = self._new_rows(X)
         sizes = np.bincount(self.labels_)
         densities = log_densities_of_clusters(self._rows, new, self.model_, self.labels_)
         joint: NDArray[np.float64] = densities + np.log(sizes)

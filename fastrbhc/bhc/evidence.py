@@ -45,11 +45,11 @@ def check_search(alpha: Any, hyperparameters: Any) -> None:
 
 
 def search(
-    X: NDArray[np.float64],
+    X: Any,
     model: Model,
     alpha: float | str,
     hyperparameters: Any,
-    build: Callable[[NDArray[np.float64], Model, float], Any],
+    build: Callable[[Any, Model, float], Any],
     report: Callable[[str, int], None],
     random_state: Any,
 ) -> tuple[Model, float]:
@@ -65,9 +65,9 @@ def search(
     if not start:
         assert fixed_alpha is not None
         return complete, fixed_alpha
-    rows = X
-    if len(X) > SAMPLE:
-        chosen = check_random_state(random_state).choice(len(X), SAMPLE, replace=False)
+    rows, n = X, X.shape[0]
+    if n > SAMPLE:
+        chosen = check_random_state(random_state).choice(n, SAMPLE, replace=False)
         rows = X[np.sort(chosen)]
     trials = 0
 

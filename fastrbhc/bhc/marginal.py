@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastrbhc._engine.clusters.scratch import new_scratch
-from fastrbhc._validation import check_rows
 from fastrbhc.bhc._interface import LOG_MARGINAL, Model, as_model
-from fastrbhc.bhc.potentials import absorb, clusters_of_rows, potentials_of
+from fastrbhc.bhc._rows import rows_of
+from fastrbhc.bhc.potentials import absorb, clusters_of_rows, potentials_of, scratch_of
 
 
 def log_marginal_likelihood(X: ArrayLike, model: str | Model) -> float:
@@ -34,14 +33,14 @@ def log_marginal_likelihood(X: ArrayLike, model: str | Model) -> float:
     -4.289089
     """
     record = as_model(model)
-    rows = check_rows(X, record, min_rows=1)
+    rows = rows_of(X, record, min_rows=1)
     complete = record.with_defaults(rows)
     complete.check(rows.shape[1])
     likelihood = complete.likelihood(rows)
-    geometry = potentials_of(likelihood, 0.0, len(rows))
-    scratch = new_scratch(geometry, likelihood.observe(rows[:1]).shape[1])
+    geometry = potentials_of(likelihood, 0.0, rows.shape[0])
+    scratch = scratch_of(geometry, rows)
     clusters = clusters_of_rows(geometry, rows)
-    for row in range(1, len(rows)):
+    for row in range(1, rows.shape[0]):
         absorb(geometry, clusters, 0, row, scratch)
     marginal = float(clusters.cached[0, LOG_MARGINAL])
     return marginal + float(np.sum(complete.log_base_measure(rows)))

@@ -23,11 +23,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from scipy.special import gammaln
 
 from fastrbhc._engine.clusters.build import clusters_of_points
+from fastrbhc._engine.clusters.build_sparse import clusters_of_sparse_points
 from fastrbhc._engine.clusters.observations import Observations
 from fastrbhc._engine.clusters.record import LEAF_SIZE, Clusters
+from fastrbhc._engine.clusters.scratch import Scratch, new_scratch
+from fastrbhc._engine.clusters.segments import compact, lacks_room
+from fastrbhc._engine.clusters.sparse_rows import SparseObservations, sparse_rows
 from fastrbhc._engine.geometry.contract import (
     ScratchShapes,
     Storage,
@@ -78,7 +83,10 @@ class Potentials:
 
     def dissimilarity(geometry, clusters, i, j, cutoff, scratch):
         apart = clusters.cached[i, LOG_TREE] + clusters.cached[j, LOG_TREE]
-        prior = _log_prior(geometry, clusters.weights[i] + clusters.weights[j])
+        weight = clusters.weights[i] + clusters.weights[j]
+        if np.isnan(weight):  # the hint of a look-up may be a slot that is free by now
+            return np.nan
+        prior = _log_prior(geometry, weight)
         floor = apart - prior - cutoff
         return apart - (prior + log_marginal(geometry.likelihood, clusters, i, j, floor, scratch))
 
@@ -87,7 +95,8 @@ class Potentials:
         log_trees = clusters.scan_features[FEATURE_LOG_TREE]
         bounds, weight, own = scratch.bounds, clusters.weights[i], log_trees[i]
         for s in range(stop - start):
-            if not np.isnan(bounds[s]):
+            # Not for slot i with itself, which may have more rows than there are.
+            if not np.isnan(bounds[s]) and start + s != i:
                 together, other = bounds[s], log_trees[start + s]
                 prior = _log_prior(geometry, weight + clusters.weights[start + s])
                 size = abs(own) + abs(other) + abs(prior) + abs(together)
@@ -134,15 +143,35 @@ def potentials_of(likelihood: Any, log_alpha: float, n: int) -> Potentials:
     return Potentials(likelihood, float(log_alpha), gammaln(sizes))
 
 
-def clusters_of_rows(
-    geometry: Potentials, X: NDArray[np.float64], padded: bool = False
-) -> Clusters:
+def points_of(X: Any) -> Observations | SparseObservations:
+    """The rows as points, to order them by their values."""
+    return sparse_rows(X) if issparse(X) else Observations(X)
+
+
+def clusters_of_rows(geometry: Potentials, X: Any, padded: bool = False) -> Clusters:
     """One slot per row, in the order that decides ties; if padded, with free slots for merging."""
-    return clusters_of_points(geometry, Observations(geometry.likelihood.observe(X)), padded)
+    observed = geometry.likelihood.observe(X)
+    if isinstance(observed, SparseObservations):
+        return clusters_of_sparse_points(geometry, observed, padded, heaviest_first=False)
+    return clusters_of_points(geometry, Observations(observed), padded)
+
+
+def scratch_of(geometry: Potentials, X: Any) -> Scratch:
+    """Scratch memory for clusters of these rows."""
+    observed = geometry.likelihood.observe(X[:1])
+    return new_scratch(geometry, 0 if issparse(X) else observed.shape[1])
+
+
+def absorb(geometry: Potentials, clusters: Clusters, i: Any, j: Any, scratch: Scratch) -> None:
+    """Put the union of slots i and j into slot i, without regard to their trees; cache its ℓ."""
+    if lacks_room(clusters.segments):
+        compact(clusters.segments, clusters.weights.size)
+    _absorb(geometry, clusters, i, j, scratch)
 
 
 @kernel
-def absorb(geometry, clusters, i, j, scratch):
-    """Put the union of slots i and j into slot i, without regard to their trees; cache its ℓ."""
+def _absorb(geometry, clusters, i, j, scratch):
     join(geometry.likelihood, clusters, i, j)
     clusters.cached[i, LOG_MARGINAL] = summarise(geometry.likelihood, clusters, i, scratch)
+    for k in range(clusters.segments.places.shape[1]):
+        clusters.segments.places[j, k] = 0  # nothing to keep when the pool is compacted

@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse, vstack
 
-from fastrbhc._engine.clusters.scratch import new_scratch
 from fastrbhc._engine.jit import kernel
 from fastrbhc.bhc._interface import LOG_MARGINAL, Model, log_marginal
 from fastrbhc.bhc.dendrogram import BayesianDendrogram
@@ -35,6 +35,7 @@ from fastrbhc.bhc.potentials import (
     clusters_of_rows,
     log_sum,
     potentials_of,
+    scratch_of,
 )
 
 # New rows that are processed together.
@@ -44,20 +45,18 @@ _PORTION = 1024
 _LEAST = -200.0
 
 
-def log_densities(
-    X: NDArray[np.float64], new: NDArray[np.float64], model: Model, tree: BayesianDendrogram
-) -> NDArray[np.float64]:
+def log_densities(X: Any, new: Any, model: Model, tree: BayesianDendrogram) -> NDArray[np.float64]:
     """log p(x | X) of every new row, with X the rows of the tree."""
     log_weights = log_node_weights(tree)
     alpha_share = tree.log_alpha - math.log(tree.n_leaves + math.exp(tree.log_alpha))
-    out = np.empty(len(new))
+    n, out = tree.n_leaves, np.empty(new.shape[0])
     for start, geometry, clusters, scratch in _portions(X, new, model):
         part = out[start : start + _PORTION]
-        part[:] = alpha_share + clusters.cached[len(X) :, LOG_MARGINAL]
-        for leaf in np.flatnonzero(log_weights[: len(X)] >= _LEAST):
+        part[:] = alpha_share + clusters.cached[n:, LOG_MARGINAL]
+        for leaf in np.flatnonzero(log_weights[:n] >= _LEAST):
             _add_densities(geometry, clusters, leaf, log_weights[leaf], part, scratch)
-        slots = np.arange(2 * len(X) - 1)
-        for node, (a, b) in enumerate(tree.merges, start=len(X)):
+        slots = np.arange(2 * n - 1)
+        for node, (a, b) in enumerate(tree.merges, start=n):
             slots[node] = slots[a]
             absorb(geometry, clusters, slots[a], slots[b], scratch)
             if log_weights[node] >= _LEAST:
@@ -66,10 +65,10 @@ def log_densities(
 
 
 def log_densities_of_clusters(
-    X: NDArray[np.float64], new: NDArray[np.float64], model: Model, labels: NDArray[np.int64]
+    X: Any, new: Any, model: Model, labels: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """log p(x | X_k) of every new row under each cluster: (new rows, clusters)."""
-    out = np.full((int(labels.max()) + 1, len(new)), -np.inf)
+    out = np.full((int(labels.max()) + 1, new.shape[0]), -np.inf)
     for start, geometry, clusters, scratch in _portions(X, new, model):
         for k, densities in enumerate(out[:, start : start + _PORTION]):
             first, *others = np.flatnonzero(labels == k)
@@ -86,15 +85,14 @@ def log_node_weights(tree: BayesianDendrogram) -> NDArray[np.float64]:
     return log_weights - math.log(tree.n_leaves + math.exp(tree.log_alpha))
 
 
-def _portions(
-    X: NDArray[np.float64], new: NDArray[np.float64], model: Model
-) -> Iterator[tuple[int, Potentials, Any, Any]]:
+def _portions(X: Any, new: Any, model: Model) -> Iterator[tuple[int, Potentials, Any, Any]]:
     """New clusters, one slot per row: first the rows of the tree, then some new rows."""
     likelihood = model.likelihood(X).for_new_rows(new)
-    geometry = potentials_of(likelihood, 0.0, len(X))
-    scratch = new_scratch(geometry, likelihood.observe(X[:1]).shape[1])
-    for start in range(0, len(new), _PORTION):
-        rows = np.concatenate([X, new[start : start + _PORTION]])
+    geometry = potentials_of(likelihood, 0.0, X.shape[0])
+    scratch = scratch_of(geometry, X)
+    for start in range(0, new.shape[0], _PORTION):
+        parts = [X, new[start : start + _PORTION]]
+        rows = vstack(parts, format="csr") if issparse(X) else np.concatenate(parts)
         yield start, geometry, clusters_of_rows(geometry, rows), scratch
 
 

@@ -20,13 +20,14 @@ from fastrbhc._engine.records import replaced
 
 
 def clusters_of_sparse_points(
-    geometry: Any, points: SparseObservations, padded: bool = False
+    geometry: Any, points: SparseObservations, padded: bool = False, heaviest_first: bool = True
 ) -> Clusters:
     """One slot per point; the order of the points decides ties.
 
-    If padded, free slots fill up the last leaf, and spare slots follow, as for dense points.
+    If padded, free slots fill up the last leaf, and spare slots follow, as for dense points. The
+    first slots have the heaviest points, or the first ones.
     """
-    order = _heaviest_first(points)
+    order = _heaviest_first(points) if heaviest_first else np.arange(points.which.size)
     points = points.take(order)
     n = points.which.size
     leaves = -(-n // LEAF_SIZE) * LEAF_SIZE
@@ -194,7 +195,7 @@ def _heaviest_first(points: SparseObservations) -> NDArray[np.intp]:
 
 def _empty(geometry: Any, capacity: int, points: SparseObservations) -> Clusters:
     entries, sizes = points.n_entries, storage(geometry, 0)
-    clusters = empty_clusters(capacity, 0, scan_features=sizes.scan_features)
+    clusters = empty_clusters(capacity, 0, cached=sizes.cached, scan_features=sizes.scan_features)
     longest = min(entries, points.n_columns)
     # Further digits take more memory: there is less room for new entries then.
     whole = points.are_whole()

@@ -11,15 +11,20 @@ whole, so that the rising factorials come from a table.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from fastrbhc._engine.clusters.record import merge_weights
 from fastrbhc._engine.geometry.contract import ScratchShapes, Storage
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.records import record, replaced
 from fastrbhc.bhc._interface import OWN_CACHED, OWN_FEATURES
-from fastrbhc.bhc.likelihoods.rising import log_rising, log_rising_table
+from fastrbhc.bhc.likelihoods.entries import column_sums, entries
+from fastrbhc.bhc.likelihoods.rising import log_rising, of_sizes, rising_tables
+from fastrbhc.bhc.likelihoods.sparse_counts import SparseCounts, sparse_counts
 
 # The most entries of the tables. Larger totals are computed instead, at twenty times the cost.
 _LARGEST_TABLES, _SHORT_TABLES = 1 << 21, 1 << 14
@@ -76,7 +81,7 @@ class Counts:
             logs += _log_rising_of(likelihood, k, clusters.means[k, i])
         clusters.cached[i, _SUM] = clusters.scan_features[_FEATURE_SUM, i] = total
         clusters.scan_features[_FEATURE_LOGS, i] = logs
-        return logs + _of_sizes(likelihood, np.int64(clusters.weights[i]), total)
+        return logs + of_sizes(likelihood, np.int64(clusters.weights[i]), total)
 
     def log_marginal(likelihood, clusters, i, j, floor, scratch):
         logs = 0.0
@@ -84,7 +89,7 @@ class Counts:
             logs += _log_rising_of(likelihood, k, clusters.means[k, i] + clusters.means[k, j])
         size = np.int64(clusters.weights[i] + clusters.weights[j])
         total = clusters.cached[i, _SUM] + clusters.cached[j, _SUM]
-        return logs + _of_sizes(likelihood, size, total)
+        return logs + of_sizes(likelihood, size, total)
 
     def upper_bounds(likelihood, clusters, i, start, stop, scratch):
         bounds = scratch.bounds
@@ -96,12 +101,12 @@ class Counts:
         weight, own = clusters.weights[i], totals[i]
         for s in range(stop - start):
             other = clusters.weights[start + s]
-            if np.isnan(other):
+            if np.isnan(other) or start + s == i:
                 bounds[s] = np.nan
             else:
                 logs = bounds[s]
                 size = np.int64(weight + other)
-                rest = _of_sizes(likelihood, size, own + totals[start + s])
+                rest = of_sizes(likelihood, size, own + totals[start + s])
                 bounds[s] = logs + rest + _ROUNDING * (abs(logs) + abs(rest))
 
 
@@ -152,41 +157,41 @@ def _log_rising_of(likelihood, k, total):
     return log_rising(likelihood.concentrations[k], total)
 
 
-@kernel
-def _of_sizes(likelihood, size, total):
-    """The terms that depend on the number of rows and the sum of all totals."""
-    value = likelihood.by_size[size] - likelihood.slopes[size] * total
-    if likelihood.pooled:
-        value -= log_rising(likelihood.total_concentration, total)
-    return value
-
-
 def counts(
-    X: NDArray[np.float64],
+    X: Any,
     concentrations: NDArray[np.float64],
     *,
     by_size: NDArray[np.float64] | None = None,
     slopes: NDArray[np.float64] | None = None,
     pooled: bool = False,
     complement: bool = False,
-) -> Counts:
-    """The likelihood for these rows, with one a_k per column of `observe`."""
-    n = X.shape[0]
-    different, table_of_column = np.unique(concentrations, return_inverse=True)
-    largest, tabulated = 0, False
-    if (np.floor(X) == X).all():
-        totals = (float(n) if complement else float(X.sum(axis=0).max())) + 1.0
-        # Bounds are also computed for a slot with itself, and for free slots.
-        tabulated = 2.0 * totals * different.size <= _LARGEST_TABLES
-        largest = int(2.0 * totals if tabulated else min(totals, _SHORT_TABLES / different.size))
-    steps = np.arange(float(largest))
+) -> Counts | SparseCounts:
+    """The likelihood for these rows, with one a_k per column of `observe`.
+
+    With complements, these are the columns of X and then those of 1 − X, for sparse rows as well.
+    """
+    n, n_columns = X.shape
+    n_different = np.unique(concentrations).size
+    length, tabulated = 0, False
+    values = entries(X)
+    if (np.floor(values) == values).all():
+        totals = (float(n) if complement else float(column_sums(X).max())) + 1.0
+        # Totals are also looked up for a slot with itself, and for free slots.
+        tabulated = 2.0 * totals * n_different <= _LARGEST_TABLES
+        length = int(2.0 * totals if tabulated else min(totals, _SHORT_TABLES / n_different))
+    by_size = np.zeros(n + 2) if by_size is None else by_size
+    slopes = np.zeros(n + 2) if slopes is None else slopes
+    if issparse(X):
+        ones, zeros = concentrations[:n_columns], concentrations[n_columns:]
+        tables = rising_tables(ones, length), rising_tables(zeros, length)
+        return sparse_counts(*tables, by_size, slopes, pooled, tabulated)
+    of_columns = rising_tables(concentrations, length)
     return Counts(
-        # A copy: a read-only array would be another type, and compile the kernels again.
-        concentrations=np.array(concentrations, np.float64),
-        tables=np.array([log_rising_table(a, steps) for a in different]),
-        table_of_column=table_of_column.astype(np.int64),
-        by_size=np.zeros(n + 2) if by_size is None else by_size,
-        slopes=np.zeros(n + 2) if slopes is None else slopes,
+        concentrations=of_columns.concentrations,
+        tables=of_columns.values,
+        table_of_column=of_columns.table_of_column,
+        by_size=by_size,
+        slopes=slopes,
         pooled=pooled,
         total_concentration=float(concentrations.sum()),
         complement=complement,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastrbhc.bhc._interface import given_or, model, require_positive
 from fastrbhc.bhc.likelihoods.counts import Counts, counts
-from fastrbhc.bhc.likelihoods.rising import log_rising_table
+from fastrbhc.bhc.likelihoods.entries import entries, n_values, place_of
+from fastrbhc.bhc.likelihoods.rising import sums_by_size
+from fastrbhc.bhc.likelihoods.sparse_counts import SparseCounts
 from fastrbhc.families import Domain
 
 
@@ -19,6 +21,7 @@ from fastrbhc.families import Domain
     tunable=("yes", "no"),
     aliases=("beta_bernoulli",),
     family="bernoulli",
+    takes_sparse_rows=True,
 )
 class BetaBernoulli(NamedTuple):
     """Bernoulli columns, each with a beta prior of its probability.
@@ -46,8 +49,8 @@ class BetaBernoulli(NamedTuple):
     yes: float | ArrayLike | None = None
     no: float | ArrayLike | None = None
 
-    def with_defaults(self, X: NDArray[np.float64]) -> BetaBernoulli:
-        share = (float(X.sum()) + 1.0) / (X.size + 2.0)  # inside (0, 1) for all data
+    def with_defaults(self, X: Any) -> BetaBernoulli:
+        share = (float(X.sum()) + 1.0) / (n_values(X) + 2.0)  # inside (0, 1) for all data
         return BetaBernoulli(
             given_or(self.yes, 2.0 * share), given_or(self.no, 2.0 * (1.0 - share))
         )
@@ -56,16 +59,17 @@ class BetaBernoulli(NamedTuple):
         require_positive("yes", self.yes, n_features)
         require_positive("no", self.no, n_features)
 
-    def check_rows(self, X: NDArray[np.float64]) -> None:
-        between = (X != 0.0) & (X != 1.0)
+    def check_rows(self, X: Any) -> None:
+        values = entries(X)
+        between = (values != 0.0) & (values != 1.0)
         if between.any():
-            row, column = (int(place) for place in np.argwhere(between)[0])
+            row, column = place_of(X, between)
             raise ValueError(
                 f"The model 'bernoulli' takes zeros and ones: row {row}, column {column} is "
                 f"{X[row, column]:g}. Compare with a limit first, as in X > 0.5."
             )
 
-    def likelihood(self, X: NDArray[np.float64]) -> Counts:
+    def likelihood(self, X: Any) -> Counts | SparseCounts:
         n, n_features = X.shape
         yes, no = (
             np.broadcast_to(np.asarray(field, np.float64), (n_features,))
@@ -73,11 +77,8 @@ class BetaBernoulli(NamedTuple):
         )
         # Zeros are counted in separate columns.
         sizes = np.arange(n + 2.0)
-        both, how_often = np.unique(yes + no, return_counts=True)
-        by_size = -sum(
-            times * log_rising_table(a, sizes) for a, times in zip(both, how_often, strict=True)
-        )
+        by_size = -sums_by_size(yes + no, sizes)
         return counts(X, np.concatenate([yes, no]), by_size=by_size, complement=True)
 
-    def log_base_measure(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_base_measure(self, X: Any) -> NDArray[np.float64]:
         return np.zeros(X.shape[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,6 +10,8 @@ from scipy.special import gammaln
 
 from fastrbhc.bhc._interface import given_or, model, require_positive
 from fastrbhc.bhc.likelihoods.counts import Counts, counts
+from fastrbhc.bhc.likelihoods.entries import entries, row_sums
+from fastrbhc.bhc.likelihoods.sparse_counts import SparseCounts
 from fastrbhc.families import Domain
 
 
@@ -19,6 +21,7 @@ from fastrbhc.families import Domain
     tunable=("concentration",),
     aliases=("dirichlet_multinomial",),
     family="multinomial",
+    takes_sparse_rows=True,
 )
 class DirichletMultinomial(NamedTuple):
     """Multinomial counts with a Dirichlet prior of the proportions.
@@ -47,32 +50,32 @@ class DirichletMultinomial(NamedTuple):
 
     concentration: float | ArrayLike | None = None
 
-    def with_defaults(self, X: NDArray[np.float64]) -> DirichletMultinomial:
+    def with_defaults(self, X: Any) -> DirichletMultinomial:
         return DirichletMultinomial(given_or(self.concentration, _of_agreeing_draws(X)))
 
     def check(self, n_features: int) -> None:
         require_positive("concentration", self.concentration, n_features)
 
-    def likelihood(self, X: NDArray[np.float64]) -> Counts:
+    def likelihood(self, X: Any) -> Counts | SparseCounts:
         concentrations = np.broadcast_to(np.asarray(self.concentration, np.float64), (X.shape[1],))
         return counts(X, concentrations, pooled=True)
 
-    def log_base_measure(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        logs: NDArray[np.float64] = gammaln(X.sum(axis=1) + 1.0) - gammaln(X + 1.0).sum(axis=1)
-        return logs
+    def log_base_measure(self, X: Any) -> NDArray[np.float64]:
+        of_rows: NDArray[np.float64] = gammaln(row_sums(X) + 1.0)
+        return of_rows - row_sums(X, lambda values: gammaln(values + 1.0))
 
 
-def _of_agreeing_draws(X: NDArray[np.float64]) -> float:
+def _of_agreeing_draws(X: Any) -> float:
     """The concentration under which two draws of one row agree as often as they do.
 
     Σ_k p_k² has the mean (a + 1)/(da + 1) under a symmetric Dirichlet distribution, and
     Σ_k x_k(x_k − 1)/(m(m − 1)) estimates it from a row.
     """
-    n_features, totals = X.shape[1], X.sum(axis=1)
+    n_features, totals, values = X.shape[1], row_sums(X), entries(X)
     pairs = float((totals * (totals - 1.0)).clip(min=0.0).sum())
     if n_features == 1 or pairs == 0.0:
         return 1.0
-    agreeing = float((X * (X - 1.0)).clip(min=0.0).sum()) / pairs
+    agreeing = float((values * (values - 1.0)).clip(min=0.0).sum()) / pairs
     # Between the agreement of nearly equal shares and that of one column alone.
     agreeing = min(max(agreeing, (1.0 + 1e-3) / n_features), 1.0 - 1e-3)
     return (1.0 - agreeing) / (n_features * agreeing - 1.0)

@@ -10,6 +10,8 @@ from scipy.special import gammaln
 
 from fastrbhc.bhc._interface import given_or, model, require_positive
 from fastrbhc.bhc.likelihoods.counts import Counts, counts
+from fastrbhc.bhc.likelihoods.entries import n_values, row_sums, variance
+from fastrbhc.bhc.likelihoods.sparse_counts import SparseCounts
 from fastrbhc.families import Domain
 
 
@@ -19,6 +21,7 @@ from fastrbhc.families import Domain
     tunable=("shape", "rate"),
     aliases=("gamma_poisson",),
     family="poisson",
+    takes_sparse_rows=True,
 )
 class GammaPoisson(NamedTuple):
     """Poisson counts with a gamma prior of the rate of every column.
@@ -49,11 +52,11 @@ class GammaPoisson(NamedTuple):
     shape: float | ArrayLike | None = None
     rate: float | None = None
 
-    def with_defaults(self, X: NDArray[np.float64]) -> GammaPoisson:
-        mean = max(float(X.mean()), 0.5 / X.size)
+    def with_defaults(self, X: Any) -> GammaPoisson:
+        mean = max(float(X.mean()), 0.5 / n_values(X))
         # The variance of a count is the variance of its rate plus its mean. If the difference is
         # zero or tiny, rates are assumed to vary by a tenth.
-        spread = max(float(X.var()) - mean, 0.01 * mean * mean)
+        spread = max(variance(X) - mean, 0.01 * mean * mean)
         shape = given_or(self.shape, mean * mean / spread)
         return GammaPoisson(shape, given_or(self.rate, float(np.mean(shape)) / mean))
 
@@ -61,7 +64,7 @@ class GammaPoisson(NamedTuple):
         require_positive("shape", self.shape, n_features)
         require_positive("rate", self.rate)
 
-    def likelihood(self, X: NDArray[np.float64]) -> Counts:
+    def likelihood(self, X: Any) -> Counts | SparseCounts:
         shapes = np.broadcast_to(np.asarray(self.shape, np.float64), (X.shape[1],))
         rate: Any = self.rate
         sizes = np.arange(X.shape[0] + 2.0)
@@ -72,6 +75,5 @@ class GammaPoisson(NamedTuple):
             slopes=np.log(rate + sizes),
         )
 
-    def log_base_measure(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        logs: NDArray[np.float64] = -gammaln(X + 1.0).sum(axis=1)
-        return logs
+    def log_base_measure(self, X: Any) -> NDArray[np.float64]:
+        return -row_sums(X, lambda values: gammaln(values + 1.0))
