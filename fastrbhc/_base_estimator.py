@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 
+from fastrbhc._row_validation import HasDomain, as_rows, check_values, names_of_columns
 from fastrbhc._stamps import Stamped
-from fastrbhc._validation import HasDomain, as_rows, check_values, names_of_columns
 from fastrbhc.plotting.html import FittedHTML
 
 

@@ -13,13 +13,8 @@ from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.scratch import new_scratch
 from fastrbhc._engine.geometry.contract import curvature, put_covariances
 from fastrbhc._engine.jit import kernel
-from fastrbhc._validation import (
-    check_covariance,
-    check_groups,
-    check_rows,
-    check_variances,
-    joined,
-)
+from fastrbhc._row_validation import check_groups, check_rows, joined
+from fastrbhc._validation import check_covariance, check_variances
 from fastrbhc.families import Family, as_family, geometry_of
 
 

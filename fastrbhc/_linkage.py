@@ -10,7 +10,8 @@ from fastrbhc._advice import warn_of_misfits
 from fastrbhc._choosing import Guess, grow
 from fastrbhc._options import LinkageOptions, layout_for
 from fastrbhc._progress import compiling_shown
-from fastrbhc._validation import check_rows, check_weights, names_of_columns
+from fastrbhc._row_validation import check_rows, names_of_columns
+from fastrbhc._validation import check_weights
 from fastrbhc.families import Family, as_family
 from fastrbhc.tree.dendrogram import Dendrogram, forest_at
 from fastrbhc.tree.origin import Chosen, remembering

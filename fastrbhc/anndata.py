@@ -15,8 +15,8 @@ from scipy.sparse import issparse
 
 from fastrbhc._containers import as_matrix, is_anndata
 from fastrbhc._optional import require
+from fastrbhc._row_validation import dense_if_needed
 from fastrbhc._scanpy import scanpy_dendrogram
-from fastrbhc._validation import dense_if_needed
 from fastrbhc.estimators import RBHC
 from fastrbhc.families import Family, as_family
 from fastrbhc.tree.dendrogram import Dendrogram

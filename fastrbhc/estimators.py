@@ -23,7 +23,8 @@ from fastrbhc._options import (
     layout_for,
 )
 from fastrbhc._progress import compiling_shown
-from fastrbhc._validation import check_count, check_weights, names_of_columns
+from fastrbhc._row_validation import names_of_columns
+from fastrbhc._validation import check_count, check_weights
 from fastrbhc.assessment.assess import DEFAULT_RESAMPLES, DEFAULT_ROWS, assess
 from fastrbhc.assessment.report import ClusterAssessment
 from fastrbhc.families import Family, as_family

@@ -20,7 +20,8 @@ from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.duplicates import collapse
 from fastrbhc._engine.clusters.observations import take, weighted
 from fastrbhc._options import LinkageOptions
-from fastrbhc._validation import check_count, check_rows, check_weights, check_whole
+from fastrbhc._row_validation import check_rows
+from fastrbhc._validation import check_count, check_weights, check_whole
 from fastrbhc.families import Family, as_family, geometry_of
 from fastrbhc.selection.smoothing import resolve
 from fastrbhc.tree.dendrogram import Dendrogram

@@ -223,9 +223,9 @@ def both_forms(X, new):
 
 def always_sparse(monkeypatch):
     """Let every sparse matrix stay sparse."""
-    monkeypatch.setattr("fastrbhc._validation._FEW_VALUES", 0)
-    monkeypatch.setattr("fastrbhc._validation._FEW_COLUMNS", 0)
-    monkeypatch.setattr("fastrbhc._validation._FEW_NONZEROS", 2.0)
+    monkeypatch.setattr("fastrbhc._row_validation._FEW_VALUES", 0)
+    monkeypatch.setattr("fastrbhc._row_validation._FEW_COLUMNS", 0)
+    monkeypatch.setattr("fastrbhc._row_validation._FEW_NONZEROS", 2.0)
 
 
 @pytest.mark.parametrize("model", ["poisson", "multinomial", WITHOUT_TIES[-1]], ids=range(3))

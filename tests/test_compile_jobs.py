@@ -7,7 +7,7 @@ import pytest
 
 from fastrbhc._compile_jobs import _rows
 from fastrbhc._precompile import families_of_the_package
-from fastrbhc._validation import check_rows
+from fastrbhc._row_validation import check_rows
 from fastrbhc.families import as_family
 
 

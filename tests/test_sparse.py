@@ -234,7 +234,7 @@ def test_memory_is_that_of_the_entries():
 
 
 def test_large_sparse_matrices_stay_sparse_and_others_do_not():
-    from fastrbhc._validation import check_rows
+    from fastrbhc._row_validation import check_rows
 
     family = fastrbhc.families.as_family("poisson")
 

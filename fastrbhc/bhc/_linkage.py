@@ -15,7 +15,8 @@ from fastrbhc._engine.neighbors.brute import Brute
 from fastrbhc._engine.threads import Threads
 from fastrbhc._engine.traversal import renumbered
 from fastrbhc._progress import Progress
-from fastrbhc._validation import check_threads, column_names
+from fastrbhc._row_validation import column_names
+from fastrbhc._validation import check_threads
 from fastrbhc.bhc._interface import LOG_TREE, Model, as_model
 from fastrbhc.bhc._rows import rows_of
 from fastrbhc.bhc.dendrogram import BayesianDendrogram, bayesian_dendrogram

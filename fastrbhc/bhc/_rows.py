@@ -1,4 +1,4 @@
-"""Rows for a model: the checks of `_validation`, then those of the model itself.
+"""Rows for a model: the checks of `_row_validation`, then those of the model itself.
 
 Large sparse rows stay sparse for models that take them; see ``takes_sparse_rows``.
 """
@@ -11,14 +11,14 @@ from typing import Any
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 
-from fastrbhc._validation import check_rows
+from fastrbhc._row_validation import check_rows
 from fastrbhc.bhc._interface import Model
 from fastrbhc.families import Domain
 
 
 @dataclass
 class Border:
-    """What `_validation` asks of a model before its own checks."""
+    """What `_row_validation` asks of a model before its own checks."""
 
     name: str
     kind: str

@@ -12,7 +12,8 @@ from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
 from fastrbhc._base_estimator import TreeEstimator
-from fastrbhc._validation import check_count, check_share, check_threads, column_names
+from fastrbhc._row_validation import column_names
+from fastrbhc._validation import check_count, check_share, check_threads
 from fastrbhc.bhc._interface import Model, as_model
 from fastrbhc.bhc._linkage import fit_tree
 from fastrbhc.bhc._rows import border_of, layout_for, supported

@@ -154,7 +154,7 @@ def run(arguments: argparse.Namespace) -> None:
         check_tree_name(arguments.tree)
     from fastrbhc import RBHC
     from fastrbhc._options import layout_for
-    from fastrbhc._validation import check_values, dense_if_needed
+    from fastrbhc._row_validation import check_values, dense_if_needed
     from fastrbhc.anndata import warn_of_other_counts
     from fastrbhc.cli.tables import read_table
     from fastrbhc.tree.exports import check_newick_names

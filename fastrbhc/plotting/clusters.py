@@ -12,7 +12,8 @@ from sklearn.decomposition import PCA
 
 from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._optional import require
-from fastrbhc._validation import check_count, check_labels, check_rows, column_names
+from fastrbhc._row_validation import check_rows, column_names
+from fastrbhc._validation import check_count, check_labels
 from fastrbhc.families import Family, as_family
 from fastrbhc.plotting._style import FAINT, HUES, INK, axes, hue, plural, tidy
 

@@ -27,7 +27,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastrbhc._options import LinkageOptions
-from fastrbhc._validation import check_rows, check_weights, check_whole
+from fastrbhc._row_validation import check_rows
+from fastrbhc._validation import check_weights, check_whole
 from fastrbhc.families import Family
 from fastrbhc.selection.held_out import Prediction, predictions
 from fastrbhc.thresholds import gap_excess, reachable_numbers, threshold_for

@@ -128,7 +128,7 @@ class Views:
         >>> print(report.sentence)
         None of the 3 clusters is distinguishable from chance.
         """
-        from fastrbhc._validation import check_rows
+        from fastrbhc._row_validation import check_rows
         from fastrbhc.assessment.assess import assess
         from fastrbhc.tree.origin import family_for
 

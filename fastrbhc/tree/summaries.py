@@ -14,7 +14,8 @@ from fastrbhc._engine.clusters.build_sparse import sparse_means
 from fastrbhc._engine.clusters.record import Clusters
 from fastrbhc._engine.traversal import common_labels
 from fastrbhc._optional import require
-from fastrbhc._validation import check_count, check_rows, column_names
+from fastrbhc._row_validation import check_rows, column_names
+from fastrbhc._validation import check_count
 from fastrbhc.families import Family, geometry_of
 from fastrbhc.tree.origin import family_for
 from fastrbhc.tree.telling_columns import top_columns
