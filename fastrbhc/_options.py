@@ -60,7 +60,8 @@ def layout_for(neighbors: str) -> str:
     """How rows have to be stored for an option ``neighbors``; see `check_rows`."""
     if neighbors == "auto":
         return "auto"
-    return "sparse" if BACKENDS[neighbors].sparse else "dense"
+    backend = BACKENDS.get(neighbors)  # None for a word that is refused later
+    return "sparse" if backend is not None and backend.sparse else "dense"
 
 
 @dataclass(frozen=True)
