@@ -98,3 +98,13 @@ def test_of_many_columns_the_principal_axes():
     standardised = (X - X.mean(axis=0)) / X.std(axis=0)
     np.testing.assert_allclose(pdist(points.values), pdist(standardised), rtol=1e-9)
     assert np.linalg.eigvalsh(points.floor).min() > 0.0
+
+
+def test_columns_that_are_the_same_in_all_rows_are_left_out():
+    rng = np.random.default_rng(3)
+    X = np.column_stack([np.zeros(60), rng.poisson(9.0, (60, 3)) + 1.0])
+    family = as_family("multinomial")
+    points = points_of_rows(family, X, np.ones(60))
+    reference = points_of_rows(family, X[:, 1:], np.ones(60))
+    assert points.values.shape == reference.values.shape
+    assert np.diag(points.floor).max() < 1e3 * points.values.var(axis=0).max()
