@@ -43,7 +43,7 @@ class Observations(NamedTuple):
         ``sizes`` is what `storage` of the geometry returns.
         """
         numbers = 2 + 2 * self.width + sizes.scatter + sizes.cached + sizes.scan_features
-        return 8 * numbers + (4 * self.width if sizes.mirrored else 0) + 5 * self.width + 100
+        return 8 * numbers + (4 * self.width if sizes.mirrored else 0) + 5 * self.width + 120
 
     def all_weights(self) -> NDArray[np.float64]:
         """The weight of each row."""

@@ -14,6 +14,7 @@ import numpy as np
 from fastrbhc._engine.clusters.observations import Observations, take
 from fastrbhc._engine.compilations import listening
 from fastrbhc._engine.geometry.contract import storage
+from fastrbhc._engine.neighbors.backends import BACKENDS
 from fastrbhc._engine.planning.execution import agglomerate, planned_clusters
 from fastrbhc._engine.planning.plan import Plan
 
@@ -102,11 +103,17 @@ def estimated_seconds(chosen: Plan, geometry: Any, points: Observations) -> floa
     least_growth = 2.0 if chosen.scans else 1.0
     now = seconds(size)
     estimate = now * (n / size) ** 2
-    # The next run may take sixteen times as long, and twice that if it is repeated.
-    while 4 * size <= n and spent + 32.0 * now <= min(_MOST_SECONDS, _MOST_SHARE * estimate):
+    # The next run may take sixteen times as long, and twice that if it is repeated. Sparse rows
+    # take hardly more than four times as long while they are few.
+    sparse = BACKENDS[chosen.neighbors].sparse
+    next_run = 8.0 if sparse else 32.0
+    while 4 * size <= n and spent + next_run * now <= min(_MOST_SECONDS, _MOST_SHARE * estimate):
         size, before, now = 4 * size, now, seconds(4 * size)
         growth = min(max(math.log(now / before, 4.0), least_growth), 2.0)
         estimate = now * (n / size) ** growth
+        if sparse:
+            # What each run takes for its columns, however few its rows are, does not grow.
+            estimate = now + max(now - before, 0.0) * 16.0 / 15.0 * ((n / size) ** 2 - 1.0)
         # Short pilots are inaccurate, and suffice only if the estimate is far below the limit.
         far = now > _PILOT_SECONDS and estimate < 0.1 * _LONG_SECONDS
         if far or now > _LONG_PILOT_SECONDS:
