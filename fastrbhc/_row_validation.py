@@ -94,8 +94,15 @@ def as_rows(
     """X as a float64 matrix, sparse if it was and the family takes that; values unchecked."""
     if _is_matrix(X, min_rows):
         return X
+    matrix = as_matrix(X, name, fits_memory=layout == "dense")
+    if issparse(matrix) and not family.domain.takes_sparse:
+        raise TypeError(
+            f"Input {name} is a sparse matrix, and {family.name!r} takes dense rows only. Families "
+            "of counts take sparse rows: 'poisson', 'multinomial' and 'bernoulli'. For "
+            f"{family.name!r}, pass {name}.toarray(), if that fits the memory."
+        )
     return check_array(
-        as_matrix(X, name, fits_memory=layout == "dense"),
+        matrix,
         accept_sparse="csr" if family.domain.takes_sparse else False,
         dtype=np.float64,
         order="C",
