@@ -222,8 +222,6 @@ def test_one_row_is_a_group():
 @every_entry
 def test_sparse_rows_where_zero_is_nothing_special(entry, no_work):
     with pytest.raises(TypeError, match=r"dense rows only\. Families of counts take sparse rows"):
-        TypeError, match="takes dense rows only. Families of counts take sparse rows"
-    ):
         entry_points("ward")[entry](sparse.csr_matrix(GOOD))
 
 

@@ -146,7 +146,7 @@ _BORDER = re.compile(
     r"|fastrbhc/bhc/_interface\.py:require|fastrbhc/bhc/likelihoods/units\.py:"
 )
 # What scikit-learn says well enough.
-_CLEAR = ("Found array with", "Expected 2D array", "is a sparse matrix")
+_CLEAR = ("Found array with", "Expected 2D array")
 
 
 def _refusal(case, error):
