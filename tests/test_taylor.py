@@ -243,6 +243,19 @@ def test_sparse_groups_have_the_value_of_dense_ones(name, monkeypatch):
             assert computed == pytest.approx(reference, rel=1e-10)
 
 
+def test_sparse_groups_that_agree_to_ten_digits(monkeypatch):
+    """The sums of such rows have no room for the digits in which their means differ."""
+    rng = np.random.default_rng(5)
+    dense = np.zeros((120, 40_000))
+    dense[:, ::4_000] = 3e7 + rng.random((120, 10))
+    X = sparse.csr_array(dense)
+    monkeypatch.setattr(sparse.csr_array, "toarray", None)
+    for value in (fastrbhc.taylor_dissimilarity, fastrbhc.dissimilarity):
+        reference = value(dense[:40], dense[40:], "poisson")
+        computed = value(X[:40], X[40:], "poisson")
+        assert computed == pytest.approx(reference, rel=1e-12, abs=0.0)
+
+
 # d itself
 
 

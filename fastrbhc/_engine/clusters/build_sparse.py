@@ -32,7 +32,7 @@ def clusters_of_sparse_points(
     n = points.which.size
     leaves = -(-n // LEAF_SIZE) * LEAF_SIZE
     capacity = leaves + min(SPARE, leaves) if padded else n
-    clusters = _empty(geometry, capacity, points)
+    clusters = _empty(geometry, capacity, points, points.are_whole())
     clusters.weights[:n] = points.all_weights()
     clusters.weights[n:] = np.nan
     clusters.ranks[:n] = order
@@ -53,10 +53,10 @@ def clusters_of_sparse_groups(
     geometry: Any, rows: SparseObservations, labels: NDArray[np.int64], n_groups: int
 ) -> Clusters:
     """One slot per group of rows; the slot of a group without weight is free."""
-    groups, weights = rows.group_sums(labels, n_groups)
-    clusters = _empty(geometry, n_groups, groups)
-    ones = np.ones(n_groups)
-    _put(clusters, groups, ones)
+    groups, rests, weights = rows.group_sums(labels, n_groups)
+    clusters = _empty(geometry, n_groups, groups, whole=rests.size == 0)
+    _put(clusters, groups, np.ones(n_groups))
+    clusters.segments.rests[: rests.size] = rests
     clusters.weights[:] = weights
     for i in np.flatnonzero(weights > 0.0):
         _refresh(geometry, clusters, i, i + 1, new_scratch(geometry, 0))
@@ -193,12 +193,11 @@ def _heaviest_first(points: SparseObservations) -> NDArray[np.intp]:
     return np.argsort(-totals, kind="stable")
 
 
-def _empty(geometry: Any, capacity: int, points: SparseObservations) -> Clusters:
+def _empty(geometry: Any, capacity: int, points: SparseObservations, whole: bool) -> Clusters:
     entries, sizes = points.n_entries, storage(geometry, 0)
     clusters = empty_clusters(capacity, 0, cached=sizes.cached, scan_features=sizes.scan_features)
     longest = min(entries, points.n_columns)
     # Further digits take more memory: there is less room for new entries then.
-    whole = points.are_whole()
     room = 2 * entries + longest if whole else entries + entries // 4 + longest
     segments = Segments(
         columns=np.empty(room, np.int32),

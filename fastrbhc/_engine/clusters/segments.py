@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.jit import inlined_kernel, kernel
 from fastrbhc._engine.math.double_double import add
 from fastrbhc._engine.records import record
 from fastrbhc._engine.team import fetch_add
@@ -77,6 +77,18 @@ def most_entries(segments, i, j):
     return min(n_entries(segments, i) + n_entries(segments, j), segments.longest)
 
 
+@inlined_kernel
+def next_entries(columns, p, p_end, q, q_end):
+    """One step along two segments in the order of their columns, of which p and q are next.
+
+    Returns p and q after the step, and the entries of its column, −1 for a segment that lacks it.
+    The loop goes on as long as either segment has entries left.
+    """
+    left = q >= q_end or (p < p_end and columns[p] <= columns[q])
+    right = p >= p_end or (q < q_end and columns[q] <= columns[p])
+    return p + np.int64(left), q + np.int64(right), p if left else -1, q if right else -1
+
+
 @kernel
 def unite_segments(segments, i, j):
     """Give slot i a new segment with the sums of slots i and j."""
@@ -84,29 +96,18 @@ def unite_segments(segments, i, j):
     p, p_end, q, q_end = places[i, 0], places[i, 1], places[j, 0], places[j, 1]
     start = fetch_add(segments.end, 0, most_entries(segments, i, j))
     out = start
-    while p < p_end and q < q_end:
-        if columns[p] < columns[q]:
-            _copy_entry(segments, p, out)
-            p += 1
-        elif columns[q] < columns[p]:
-            _copy_entry(segments, q, out)
-            q += 1
+    while p < p_end or q < q_end:
+        p, q, left, right = next_entries(columns, p, p_end, q, q_end)
+        if right < 0:
+            _copy_entry(segments, left, out)
+        elif left < 0:
+            _copy_entry(segments, right, out)
         else:
-            columns[out], sums[out] = columns[p], sums[p] + sums[q]
+            columns[out], sums[out] = columns[left], sums[left] + sums[right]
             if segments.rests.size > 0:
                 sums[out], segments.rests[out] = add(
-                    sums[p], segments.rests[p], sums[q], segments.rests[q]
+                    sums[left], segments.rests[left], sums[right], segments.rests[right]
                 )
-            p += 1
-            q += 1
-        out += 1
-    while p < p_end:
-        _copy_entry(segments, p, out)
-        p += 1
-        out += 1
-    while q < q_end:
-        _copy_entry(segments, q, out)
-        q += 1
         out += 1
     places[i, 0], places[i, 1] = start, out
 

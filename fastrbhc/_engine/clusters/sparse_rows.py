@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from fastrbhc._engine.jit import kernel
-from fastrbhc._engine.math.double_double import divide, multiply
+from fastrbhc._engine.math.double_double import add, divide, multiply
 from fastrbhc._engine.math.fast_log import bits_of
 
 _SEEDS = 0x9E3779B97F4A7C15, 0xD1B54A32D192ED03
@@ -91,15 +91,37 @@ class SparseObservations(NamedTuple):
 
     def group_sums(
         self, labels: NDArray[np.int64], n_groups: int
-    ) -> tuple[SparseObservations, NDArray[np.float64]]:
-        """The groups of rows as rows, and their weights, which are 0 for groups without weight."""
+    ) -> tuple[SparseObservations, NDArray[np.float64], NDArray[np.float64]]:
+        """The groups of rows as rows, further digits of their values, and their weights.
+
+        There are no further digits if sums are exact. Groups without weight have the weight 0.
+        """
         weights = self.all_weights()
         sizes = np.ones(1) if self.sizes is None else self.sizes[self.which]
         n = self.which.size
         factors = weights / sizes
         joining = sparse.csr_array((factors, (labels, np.arange(n))), shape=(n_groups, n))
         totals: NDArray[np.float64] = np.bincount(labels, weights, n_groups).astype(np.float64)
-        return sparse_rows(joining @ self.sums()), totals
+        groups = sparse_rows(joining @ self.sums())
+        if self.are_whole():
+            return groups, np.empty(0), totals
+        rests, scratch = np.empty(groups.values.size), np.zeros((2, self.n_columns))
+        _add_up(
+            self.columns,
+            self.values,
+            self.starts,
+            self._sizes(),
+            self.which,
+            weights,
+            np.argsort(labels, kind="stable"),
+            np.cumsum(np.bincount(labels, minlength=n_groups)),
+            scratch,
+            groups.columns,
+            groups.values,
+            groups.starts,
+            rests,
+        )
+        return groups, rests, totals
 
     def order_by_value(self) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """An order in which equal rows are adjacent, and whether each equals the one before."""
@@ -208,6 +230,32 @@ def _all_equal(columns, values, starts, sizes, rows, others):
             ):
                 return False
     return True
+
+
+@kernel
+def _add_up(
+    columns, values, starts, sizes, which, weights, order, ends, scratch,
+    group_columns, sums, group_starts, rests,
+):  # fmt: skip
+    """The sums of groups of rows in double-double; a group ends at its place in the order."""
+    first = 0
+    for group in range(ends.size):
+        for place in range(first, ends[group]):
+            row = order[place]
+            x = which[row]
+            size = sizes[min(x, sizes.size - 1)]
+            for p in range(starts[x], starts[x + 1]):
+                high, low = divide(values[p], 0.0, size)
+                high, low = multiply(weights[row], high, low)
+                k = columns[p]
+                scratch[0, k], scratch[1, k] = add(scratch[0, k], scratch[1, k], high, low)
+        for e in range(group_starts[group], group_starts[group + 1]):
+            sums[e], rests[e] = scratch[0, group_columns[e]], scratch[1, group_columns[e]]
+        for place in range(first, ends[group]):
+            x = which[order[place]]
+            for p in range(starts[x], starts[x + 1]):
+                scratch[0, columns[p]] = scratch[1, columns[p]] = 0.0
+        first = ends[group]
 
 
 @kernel

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrbhc._engine.clusters.record import LEAF_SIZE, merge_weights
-from fastrbhc._engine.clusters.segments import rest_of, unite_segments
+from fastrbhc._engine.clusters.segments import next_entries, rest_of, unite_segments
 from fastrbhc._engine.geometry.contract import ROUNDING, ScratchShapes, Storage, values_of_near
 from fastrbhc._engine.geometry.separable_columns import divergence, second_derivative
 from fastrbhc._engine.geometry.sparse_entropy import (
@@ -23,7 +23,7 @@ from fastrbhc._engine.geometry.sparse_entropy import (
     put_costs,
     spread,
 )
-from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.jit import inlined_kernel, kernel
 from fastrbhc._engine.math.double_double import two_product
 
 # Slots whose overlaps with a query are accumulated together, so that they stay in the L1 cache.
@@ -53,24 +53,16 @@ class SparseSeparable(NamedTuple):
 
     def dissimilarity(geometry, clusters, i, j, cutoff, scratch):
         family, scale, offset = geometry.family, geometry.scale, geometry.offset
-        columns, sums = clusters.segments.columns, clusters.segments.sums
-        places = clusters.segments.places
+        columns, places = clusters.segments.columns, clusters.segments.places
         w0, w1 = clusters.weights[i], clusters.weights[j]
         weight, product = w0 + w1, w0 * w1
         share0, share1 = w0 / weight, w1 / weight
         p, p_end, q, q_end = places[i, 0], places[i, 1], places[j, 0], places[j, 1]
         total = 0.0
         while p < p_end or q < q_end:
-            sum0, sum1, rest0, rest1 = 0.0, 0.0, 0.0, 0.0
-            left = q >= q_end or (p < p_end and columns[p] <= columns[q])
-            right = p >= p_end or (q < q_end and columns[q] <= columns[p])
-            if left:
-                sum0, rest0 = sums[p], rest_of(clusters.segments, p)
-                p += 1
-            if right:
-                sum1, rest1 = sums[q], rest_of(clusters.segments, q)
-                q += 1
-            step = scale * ((_cross(sum0, sum1, w0, w1) + (rest1 * w0 - rest0 * w1)) / product)
+            p, q, left, right = next_entries(columns, p, p_end, q, q_end)
+            sum0, sum1, cross = _column(clusters.segments, left, right, w0, w1)
+            step = scale * (cross / product)
             if step == 0.0:
                 continue
             mean = scale * ((sum0 + sum1) / weight) + offset
@@ -90,16 +82,14 @@ class SparseSeparable(NamedTuple):
         p, p_end, q, q_end = places[i, 0], places[i, 1], places[j, 0], places[j, 1]
         total = 0.0
         while p < p_end or q < q_end:
-            left = q >= q_end or (p < p_end and columns[p] <= columns[q])
-            right = p >= p_end or (q < q_end and columns[q] <= columns[p])
-            sum0, sum1 = sums[p] if left else 0.0, sums[q] if right else 0.0
-            column = columns[p] if left else columns[q]
-            p, q = p + np.int64(left), q + np.int64(right)
+            p, q, left, right = next_entries(columns, p, p_end, q, q_end)
+            column = columns[left if left >= 0 else right]
+            cross = _column(clusters.segments, left, right, w0, w1)[2]
             while c < places[centre, 1] and columns[c] < column:
                 c += 1
             found = c < places[centre, 1] and columns[c] == column
             mean = sums[c] / clusters.weights[centre] if found else 0.0
-            step = scale * (_cross(sum0, sum1, w0, w1) / (w0 * w1))
+            step = scale * (cross / (w0 * w1))
             if step != 0.0:  # else the term is 0, even if φ″ is infinite
                 total += second_derivative(family, scale * mean + offset) * step * step
         return total
@@ -154,9 +144,18 @@ def bound_from_spread(geometry, clusters, i, j, scratch):
     return value if value > 0.0 else 0.0  # NaN, if terms overflow
 
 
-@kernel
-def _cross(sum0, sum1, weight0, weight1):
-    """sum1·weight0 − sum0·weight1, to the last digit: exactly 0 for equal means."""
+@inlined_kernel
+def _column(segments, left, right, weight0, weight1):
+    """The sums of two entries, 0 for −1, and sum1·weight0 − sum0·weight1.
+
+    The last one is good to the last digit, and exactly 0 for equal means.
+    """
+    sum0, sum1, rest0, rest1 = 0.0, 0.0, 0.0, 0.0
+    if left >= 0:
+        sum0, rest0 = segments.sums[left], rest_of(segments, left)
+    if right >= 0:
+        sum1, rest1 = segments.sums[right], rest_of(segments, right)
     product0, error0 = two_product(sum0, weight1)
     product1, error1 = two_product(sum1, weight0)
-    return (product1 - product0) + (error1 - error0)
+    rests = rest1 * weight0 - rest0 * weight1
+    return sum0, sum1, ((product1 - product0) + (error1 - error0)) + rests

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 
+from fastrbhc._engine.clusters.segments import next_entries
 from fastrbhc._engine.jit import kernel, loose_kernel
 from fastrbhc._engine.math.fast_log import LOG_OFF, ROUGH_LOG_OFF, quick_log, rough_logs
 from fastrbhc._engine.simd import LANES, larger, load, store
@@ -158,15 +159,12 @@ def _walk(segments, i, j, scale, shift):
     p, p_end, q, q_end = places[i, 0], places[i, 1], places[j, 0], places[j, 1]
     result, count, nothing = 0.0, 0, shift * quick_log(shift)
     while p < p_end or q < q_end:
+        p, q, left, right = next_entries(columns, p, p_end, q, q_end)
         value = shift
-        left = q >= q_end or (p < p_end and columns[p] <= columns[q])
-        right = p >= p_end or (q < q_end and columns[q] <= columns[p])
-        if left:
-            value += scale * sums[p]
-            p += 1
-        if right:
-            value += scale * sums[q]
-            q += 1
+        if left >= 0:
+            value += scale * sums[left]
+        if right >= 0:
+            value += scale * sums[right]
         result += value * quick_log(value) - nothing
         count += 1
     return result, count

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.record import merge_weights
-from fastrbhc._engine.clusters.segments import unite_segments
+from fastrbhc._engine.clusters.segments import next_entries, unite_segments
 from fastrbhc._engine.clusters.sparse_rows import SparseObservations, sparse_rows
 from fastrbhc._engine.geometry.contract import ScratchShapes, Storage
 from fastrbhc._engine.jit import kernel, loose_kernel
@@ -98,12 +98,10 @@ class SparseCounts:
         p, p_end, q, q_end = places[i, 0], places[i, 1], places[j, 0], places[j, 1]
         logs = 0.0
         while p < p_end or q < q_end:
-            left = q >= q_end or (p < p_end and columns[p] <= columns[q])
-            right = p >= p_end or (q < q_end and columns[q] <= columns[p])
-            column = columns[p] if left else columns[q]
-            both = (sums[p] if left else 0.0) + (sums[q] if right else 0.0)
+            p, q, left, right = next_entries(columns, p, p_end, q, q_end)
+            column = columns[left if left >= 0 else right]
+            both = (sums[left] if left >= 0 else 0.0) + (sums[right] if right >= 0 else 0.0)
             logs += _term(likelihood, column, both, size)
-            p, q = p + np.int64(left), q + np.int64(right)
         total = clusters.cached[i, _SUM] + clusters.cached[j, _SUM]
         return logs + of_sizes(likelihood, np.int64(size), total)
 
