@@ -17,6 +17,9 @@ covariance
 entropy_share
     A c for which φ₁(y) − c·y log y is convex, 0 if none is known. Bounds for sparse rows follow
     from it; without one, all pairs of sparse rows are evaluated.
+entropy_of_complement
+    Whether φ₁(y) − c·(y log y + (1 − y) log(1 − y)) is convex too, for values up to 1. Bounds are
+    closer then.
 domain
     The values that a row may hold.
 
@@ -128,6 +131,7 @@ class Family(Protocol):
     quadratic: bool
     covariance: str
     entropy_share: float
+    entropy_of_complement: bool
 
     @property
     def domain(self) -> Domain: ...
@@ -162,6 +166,7 @@ def family(
     quadratic: bool = False,
     covariance: str = "none",
     entropy_share: float = 0.0,
+    entropy_of_complement: bool = False,
     aliases: tuple[str, ...] = (),
 ) -> Callable[[FamilyClass], FamilyClass]:
     """Declare a class as a family: state its properties, complete and register it.
@@ -177,6 +182,8 @@ def family(
         The kind of covariance that each cluster has of its own.
     entropy_share : float, default=0.0
         A c for which φ₁(y) − c·y log y is convex, for bounds on sparse rows.
+    entropy_of_complement : bool, default=False
+        Whether φ₁(y) − c·(y log y + (1 − y) log(1 − y)) is convex too.
     domain : Domain, optional
         The values that a row may hold. A class whose domain depends on its parameters defines a
         property instead.
@@ -218,6 +225,7 @@ def family(
             "quadratic": quadratic,
             "covariance": covariance,
             "entropy_share": entropy_share,
+            "entropy_of_complement": entropy_of_complement,
         }
         if domain is not None:
             stated["domain"] = domain

@@ -21,6 +21,7 @@ from fastrbhc.families._smoothing import Smoothing, check_contraction, contracti
     reducible=False,
     domain=Domain(lower=0.0, upper=1.0),
     entropy_share=1.0,
+    entropy_of_complement=True,
 )
 class Bernoulli(NamedTuple):
     """Bernoulli with independent columns: φ(p) = Σⱼ pⱼ log pⱼ + (1−pⱼ) log(1−pⱼ).

@@ -14,6 +14,13 @@ from fastrbhc._engine.clusters.record import LEAF_SIZE, merge_weights
 from fastrbhc._engine.clusters.segments import next_entries, rest_of, unite_segments
 from fastrbhc._engine.geometry.contract import ROUNDING, ScratchShapes, Storage, values_of_near
 from fastrbhc._engine.geometry.separable_columns import divergence, second_derivative
+from fastrbhc._engine.geometry.sparse_complement import (
+    N_MORE_FEATURES,
+    complement_by_walk,
+    complement_with_spread,
+    put_complement_costs,
+    subtract_complement_costs,
+)
 from fastrbhc._engine.geometry.sparse_entropy import (
     N_FEATURES,
     bound_by_walk,
@@ -37,14 +44,16 @@ class SparseSeparable(NamedTuple):
     scale: float
     offset: float
     entropy_share: float  # a c for which φ − c·y log y is convex; 0 if none is known
+    ceiling: float  # 1 − offset if φ − c·(y log y + (1 − y) log(1 − y)) is convex, else 0
     n_columns: int
 
     def storage(self, n_features: int) -> Storage:
-        return Storage(scan_features=N_FEATURES)
+        more = N_MORE_FEATURES if self.ceiling > 0.0 else 0
+        return Storage(scan_features=N_FEATURES + more)
 
     def scratch_shapes(self, n_features: int) -> ScratchShapes:
         return ScratchShapes(
-            matrix=(3, SLOTS_AT_A_TIME), lanes=(1, self.n_columns), bits=(1, self.n_columns)
+            matrix=(4, SLOTS_AT_A_TIME), lanes=(1, self.n_columns), bits=(1, self.n_columns)
         )
 
     def usual_backend(self) -> str:
@@ -95,12 +104,12 @@ class SparseSeparable(NamedTuple):
         return total
 
     def refresh(geometry, clusters, i, scratch):
-        put_costs(clusters, i, geometry.scale, geometry.offset)
+        _put_all_costs(geometry, clusters, i)
 
     def merge(geometry, clusters, i, j, scratch):
         unite_segments(clusters.segments, i, j)
         merge_weights(clusters, i, j)
-        put_costs(clusters, i, geometry.scale, geometry.offset)
+        _put_all_costs(geometry, clusters, i)
 
     def leaf_values(geometry, clusters, i, start, cutoff, scratch):
         near, bounded = 0, geometry.entropy_share > 0.0
@@ -120,9 +129,17 @@ class SparseSeparable(NamedTuple):
 def sparse_geometry(family: Any, n_columns: int) -> SparseSeparable:
     """The geometry of a separable family for sparse rows."""
     scale, offset = family.smoothing_map(n_columns)
-    return SparseSeparable(
-        family, float(scale), float(offset), float(family.entropy_share), n_columns
-    )
+    ceiling = 1.0 - offset if family.entropy_of_complement else 0.0
+    share = float(family.entropy_share)
+    return SparseSeparable(family, float(scale), float(offset), share, float(ceiling), n_columns)
+
+
+@kernel
+def _put_all_costs(geometry, clusters, i):
+    """Fill in the scan features of slot i."""
+    put_costs(clusters, i, geometry.scale, geometry.offset)
+    if geometry.ceiling > 0.0:
+        put_complement_costs(clusters, i, geometry.scale, geometry.ceiling)
 
 
 @kernel
@@ -131,6 +148,8 @@ def bound(geometry, clusters, i, j):
     if geometry.entropy_share == 0.0:
         return 0.0
     value = bound_by_walk(clusters, i, j, geometry.scale, geometry.offset)
+    if geometry.ceiling > 0.0:
+        value += complement_by_walk(clusters, i, j, geometry.scale, geometry.ceiling)
     return value * (geometry.entropy_share * ROUNDING)
 
 
@@ -139,6 +158,11 @@ def bound_from_spread(geometry, clusters, i, j, scratch):
     """The same if slot i is spread out over the scratch row; a little lower."""
     overlap = scratch.matrix[0]
     overlap[0] = overlap_with_spread(clusters, i, j, geometry.scale, geometry.offset, scratch)
+    if geometry.ceiling > 0.0:
+        overlap[0] += complement_with_spread(
+            clusters, i, j, geometry.scale, geometry.ceiling, scratch
+        )
+        subtract_complement_costs(clusters, i, j, j + 1, geometry.ceiling, overlap)
     bounds_from_overlaps(clusters, i, j, j + 1, geometry.offset, overlap)
     value = overlap[0] * (geometry.entropy_share * ROUNDING)
     return value if value > 0.0 else 0.0  # NaN, if terms overflow

@@ -33,8 +33,8 @@ from fastrbhc._engine.simd import LANES, larger, load, store
 TINY = 1e-300
 
 # The tangents of G are at these multiples of a cluster's own weight. Two clusters of equal weight
-# have a union at 2.
-_KNOTS = (2.0, 6.0, 30.0, 300.0)
+# have a union at 2, a large cluster and a small one about 1.
+_KNOTS = (1.0, 2.0, 6.0, 30.0)
 N_KNOTS = len(_KNOTS)
 
 # The error of g, G and Σ Δ beside the sums and shifts that they are made of.

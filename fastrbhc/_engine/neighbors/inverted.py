@@ -23,6 +23,11 @@ from numpy.typing import NDArray
 from fastrbhc._engine.clusters.record import Clusters, gather
 from fastrbhc._engine.geometry.contract import ROUNDING, dissimilarity
 from fastrbhc._engine.geometry.sparse import SLOTS_AT_A_TIME, bound, bound_from_spread
+from fastrbhc._engine.geometry.sparse_complement import (
+    complement_overlaps,
+    complement_overlaps_at,
+    subtract_complement_costs,
+)
 from fastrbhc._engine.geometry.sparse_entropy import (
     bounds_from_overlaps,
     gather_up,
@@ -257,6 +262,8 @@ def _block_bounds(index, geometry, clusters, i, start, stop, scratch):
             size += 1
         if size == 0:
             continue
+        if geometry.ceiling > 0.0:
+            _add_complements(postings, geometry, clusters, i, p, begin, size, start, scratch)
         if alike:
             overlaps_at(scale * segments.sums[p], others, (weight + lightest) * offset, size)
         else:
@@ -266,11 +273,33 @@ def _block_bounds(index, geometry, clusters, i, start, stop, scratch):
         for e in range(size):
             out[postings.slots[begin + e] - start] += others[e]
         positions[p - first] = begin + size
+    if geometry.ceiling > 0.0:
+        subtract_complement_costs(clusters, i, start, stop, geometry.ceiling, out)
     bounds_from_overlaps(clusters, i, start, stop, offset, out)
     factor = geometry.entropy_share * ROUNDING
     for s in range(stop - start):
         # NaN, if terms overflow, becomes 0, which is a bound too; free slots stay NaN.
         out[s] = out[s] * factor if out[s] > 0.0 else 0.0 * clusters.weights[start + s]
+
+
+@kernel
+def _add_complements(postings, geometry, clusters, i, p, begin, size, start, scratch):
+    """Add Δ′ of entry p of slot i and some postings of its column to scratch.matrix[0]."""
+    out, others, ceilings = scratch.matrix[0], scratch.matrix[2], scratch.matrix[3]
+    weight, own = clusters.weights[i], geometry.scale * clusters.segments.sums[p]
+    run = start // SLOTS_AT_A_TIME
+    lightest, heaviest = postings.weights[run, 0], postings.weights[run, 1]
+    for e in range(size):
+        others[e] = geometry.scale * postings.values[begin + e]
+    if heaviest - lightest <= _SMALL_SHARE * lightest:
+        complement_overlaps_at(own, others, (weight + lightest) * geometry.ceiling, size)
+    else:
+        for e in range(size):
+            other = clusters.weights[postings.slots[begin + e]]
+            ceilings[e] = (weight + other) * geometry.ceiling
+        complement_overlaps(own, others, ceilings, size)
+    for e in range(size):
+        out[postings.slots[begin + e] - start] += others[e]
 
 
 @kernel
