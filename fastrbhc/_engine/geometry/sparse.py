@@ -30,6 +30,12 @@ from fastrbhc._engine.geometry.sparse_entropy import (
     put_costs,
     spread,
 )
+from fastrbhc._engine.geometry.sparse_violations import (
+    begin_violations,
+    end_violations,
+    range_of_weights,
+    violation_bound,
+)
 from fastrbhc._engine.jit import inlined_kernel, kernel
 from fastrbhc._engine.math.double_double import two_product
 
@@ -53,7 +59,7 @@ class SparseSeparable(NamedTuple):
 
     def scratch_shapes(self, n_features: int) -> ScratchShapes:
         return ScratchShapes(
-            matrix=(4, SLOTS_AT_A_TIME), lanes=(1, self.n_columns), bits=(1, self.n_columns)
+            matrix=(4, SLOTS_AT_A_TIME), lanes=(2, self.n_columns), bits=(1, self.n_columns)
         )
 
     def usual_backend(self) -> str:
@@ -124,6 +130,22 @@ class SparseSeparable(NamedTuple):
         if bounded:
             gather_up(clusters, i, scratch)
         return values_of_near(geometry, clusters, i, start, cutoff, near, scratch)
+
+    def violation_bounds(geometry, clusters, a, b, start, stop, cutoff, scratch):
+        lightest, heaviest = range_of_weights(clusters, start, stop)
+        if not heaviest > 0.0 or geometry.entropy_share == 0.0:
+            for s in range(stop - start):
+                scratch.bounds[s] = 0.0 * clusters.weights[start + s]
+            return
+        knots = begin_violations(geometry, clusters, a, b, lightest, heaviest, scratch)
+        for s in range(stop - start):
+            x = start + s
+            scratch.bounds[s] = np.nan
+            if not np.isnan(clusters.weights[x]):
+                scratch.bounds[s] = violation_bound(
+                    geometry, clusters, a, b, x, cutoff, knots, scratch
+                )
+        end_violations(clusters, a, b, scratch)
 
 
 def sparse_geometry(family: Any, n_columns: int) -> SparseSeparable:

@@ -30,7 +30,7 @@ from fastrbhc._engine.simd import LANES, larger, load, store
 
 # Rows of ``scan_features`` behind those of `sparse_entropy`: Q at the cluster's own weight w, A/w,
 # B/w² and the two C/w³.
-_COST, _SQUARES, _CUBES, _REST, _REST_FROM_2 = range(N_FEATURES, N_FEATURES + 5)
+COMPLEMENT_COST, _SQUARES, _CUBES, _REST, _REST_FROM_2 = range(N_FEATURES, N_FEATURES + 5)
 N_MORE_FEATURES = 5
 
 # Errors beside n·c: of Q for each entry, and of Δ′ for each column that two clusters share.
@@ -43,7 +43,7 @@ def put_complement_costs(clusters, i, scale, ceiling):
     features, u = clusters.scan_features, clusters.weights[i] * ceiling
     cost, squares, cubes = _cost_and_powers(clusters.segments, i, scale, u)
     at_2 = _cost_and_powers(clusters.segments, i, scale, 2.0 * u)[0]
-    features[_COST, i], features[_SQUARES, i], features[_CUBES, i] = cost, squares, cubes
+    features[COMPLEMENT_COST, i], features[_SQUARES, i], features[_CUBES, i] = cost, squares, cubes
     features[_REST, i] = cost - squares - cubes
     features[_REST_FROM_2, i] = 8.0 * at_2 - 4.0 * squares - 2.0 * cubes
 
@@ -67,10 +67,10 @@ def subtract_complement_costs(clusters, i, start, stop, ceiling, overlaps):
     """Subtract bounds of d′ from Σ Δ of slot i and the slots of a run; Σ Δ′ has been added."""
     features, weight = clusters.scan_features, clusters.weights[i]
     weights, numbers = clusters.weights[start:stop], features[ENTRIES, start:stop]
-    costs, squares = features[_COST, start:stop], features[_SQUARES, start:stop]
+    costs, squares = features[COMPLEMENT_COST, start:stop], features[_SQUARES, start:stop]
     cubes, rests = features[_CUBES, start:stop], features[_REST, start:stop]
     rests_from_2 = features[_REST_FROM_2, start:stop]
-    cost, own = features[_COST, i], features[ENTRIES, i]
+    cost, own = features[COMPLEMENT_COST, i], features[ENTRIES, i]
     own_squares, own_cubes = features[_SQUARES, i], features[_CUBES, i]
     own_rest, own_rest_from_2 = features[_REST, i], features[_REST_FROM_2, i]
     for s in range(stop - start):
@@ -154,5 +154,5 @@ def complement_by_walk(clusters, i, j, scale, ceiling):
         rest = max(u - s, TINY)
         joint += rest * (quick_log(rest) - log_u) + s
         count += 1
-    parts = features[_COST, i] + features[_COST, j]
+    parts = features[COMPLEMENT_COST, i] + features[COMPLEMENT_COST, j]
     return parts - joint - 2.0 * _COST_OFF * count * u

@@ -35,6 +35,12 @@ from fastrbhc._engine.geometry.sparse_entropy import (
     overlaps_at,
     spread,
 )
+from fastrbhc._engine.geometry.sparse_violations import (
+    begin_violations,
+    end_violations,
+    range_of_weights,
+    violation_bound,
+)
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.neighbors.ordering import comes_before
 from fastrbhc._engine.records import record
@@ -117,11 +123,16 @@ class Inverted:
                 )
 
     def possible_violations(index, geometry, clusters, a, b, height, part, parts, scratch):
-        count = 0
-        for x in range(part, clusters.n_slots, parts):
-            if not np.isnan(clusters.weights[x]) and x != a and x != b:
+        count, n = 0, clusters.n_slots
+        lightest, heaviest = range_of_weights(clusters, 0, n)
+        knots = begin_violations(geometry, clusters, a, b, lightest, heaviest, scratch)
+        for x in range(part, n, parts):
+            if np.isnan(clusters.weights[x]) or x in (a, b):
+                continue
+            if violation_bound(geometry, clusters, a, b, x, height, knots, scratch) <= height:
                 scratch.hits[count] = x
                 count += 1
+        end_violations(clusters, a, b, scratch)
         return count
 
 
