@@ -161,7 +161,7 @@ def _put_all_costs(geometry, clusters, i):
     """Fill in the scan features of slot i."""
     put_costs(clusters, i, geometry.scale, geometry.offset)
     if geometry.ceiling > 0.0:
-        put_complement_costs(clusters, i, geometry.scale, geometry.ceiling)
+        put_complement_costs(clusters, i, geometry.scale, geometry.offset, geometry.ceiling)
 
 
 @kernel

@@ -23,22 +23,33 @@ for n ≥ n₀. The bound is close with n₀ the cluster's own weight, and twice
 from __future__ import annotations
 
 from fastrbhc._engine.clusters.segments import next_entries
-from fastrbhc._engine.geometry.sparse_entropy import ENTRIES, N_FEATURES, TINY
+from fastrbhc._engine.geometry.sparse_entropy import (
+    ENTRIES,
+    N_FEATURES,
+    TANGENTS,
+    TINY,
+    cost_and_slope,
+    lowest_tangent,
+)
 from fastrbhc._engine.jit import kernel, loose_kernel
 from fastrbhc._engine.math.fast_log import LOG_OFF, ROUGH_LOG_OFF, quick_log, rough_logs
 from fastrbhc._engine.simd import LANES, larger, load, store
 
+# Smoothings of proportions are large, and two further tangents of G make the bounds much closer.
+_FURTHER_KNOTS = (1.25, 3.5)
+
 # Rows of ``scan_features`` behind those of `sparse_entropy`: Q at the cluster's own weight w, A/w,
-# B/w² and the two C/w³.
+# B/w² and the two C/w³; then the further tangents.
 COMPLEMENT_COST, _SQUARES, _CUBES, _REST, _REST_FROM_2 = range(N_FEATURES, N_FEATURES + 5)
-N_MORE_FEATURES = 5
+_FURTHER = N_FEATURES + 5
+N_MORE_FEATURES = 9
 
 # Errors beside n·c: of Q for each entry, and of Δ′ for each column that two clusters share.
 _COST_OFF, _OVERLAP_OFF = 8.0 * LOG_OFF, 4.0 * ROUGH_LOG_OFF
 
 
 @kernel
-def put_complement_costs(clusters, i, scale, ceiling):
+def put_complement_costs(clusters, i, scale, offset, ceiling):
     """Fill in the further scan features of slot i."""
     features, u = clusters.scan_features, clusters.weights[i] * ceiling
     cost, squares, cubes = _cost_and_powers(clusters.segments, i, scale, u)
@@ -46,6 +57,11 @@ def put_complement_costs(clusters, i, scale, ceiling):
     features[COMPLEMENT_COST, i], features[_SQUARES, i], features[_CUBES, i] = cost, squares, cubes
     features[_REST, i] = cost - squares - cubes
     features[_REST_FROM_2, i] = 8.0 * at_2 - 4.0 * squares - 2.0 * cubes
+    for k in range(2):
+        shift = clusters.weights[i] * _FURTHER_KNOTS[k] * offset
+        cost, slope, _ = cost_and_slope(clusters.segments, i, scale, shift)
+        features[_FURTHER + 2 * k, i] = cost - slope * shift
+        features[_FURTHER + 2 * k + 1, i] = slope * offset
 
 
 @loose_kernel
@@ -84,6 +100,46 @@ def subtract_complement_costs(clusters, i, start, stop, ceiling, overlaps):
         fewer = own if own < numbers[s] else numbers[s]
         off = _COST_OFF * (own + numbers[s]) + _OVERLAP_OFF * fewer
         overlaps[s] -= value - off * (n * ceiling)
+    lower_by_further_tangents(clusters, i, start, stop, overlaps)
+
+
+@loose_kernel
+def lower_by_further_tangents(clusters, i, start, stop, overlaps):
+    """Add to Σ Δ by how much two more tangents bring down the bounds of G, at most 0."""
+    features, weight, t = clusters.scan_features, clusters.weights[i], TANGENTS
+    weights = clusters.weights[start:stop]
+    at0, slope0 = features[t, start:stop], features[t + 1, start:stop]
+    at1, slope1 = features[t + 2, start:stop], features[t + 3, start:stop]
+    at2, slope2 = features[t + 4, start:stop], features[t + 5, start:stop]
+    at3, slope3 = features[t + 6, start:stop], features[t + 7, start:stop]
+    at4, slope4 = features[_FURTHER, start:stop], features[_FURTHER + 1, start:stop]
+    at5, slope5 = features[_FURTHER + 2, start:stop], features[_FURTHER + 3, start:stop]
+    own0, rise0, own1, rise1 = (
+        features[t, i],
+        features[t + 1, i],
+        features[t + 2, i],
+        features[t + 3, i],
+    )
+    own2, rise2, own3, rise3 = (
+        features[t + 4, i],
+        features[t + 5, i],
+        features[t + 6, i],
+        features[t + 7, i],
+    )
+    own4, rise4 = features[_FURTHER, i], features[_FURTHER + 1, i]
+    own5, rise5 = features[_FURTHER + 2, i], features[_FURTHER + 3, i]
+    for s in range(stop - start):
+        n = weight + weights[s]
+        mine = lowest_tangent(n, own0, rise0, own1, rise1, own2, rise2, own3, rise3)
+        other = lowest_tangent(
+            n, at0[s], slope0[s], at1[s], slope1[s], at2[s], slope2[s], at3[s], slope3[s]
+        )
+        further, another = own4 + n * rise4 - mine, own5 + n * rise5 - mine
+        further = further if further < another else another
+        overlaps[s] += further if further < 0.0 else 0.0
+        further, another = at4[s] + n * slope4[s] - other, at5[s] + n * slope5[s] - other
+        further = further if further < another else another
+        overlaps[s] += further if further < 0.0 else 0.0
 
 
 @kernel

@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 
 from fastrbhc._engine.clusters.segments import next_entries
-from fastrbhc._engine.jit import kernel, loose_kernel
+from fastrbhc._engine.jit import inlined_kernel, kernel, loose_kernel
 from fastrbhc._engine.math.fast_log import LOG_OFF, ROUGH_LOG_OFF, quick_log, rough_logs
 from fastrbhc._engine.simd import LANES, larger, load, store
 
@@ -49,19 +49,19 @@ N_FEATURES = TANGENTS + 2 * N_KNOTS
 def put_costs(clusters, i, scale, offset):
     """Fill in the scan features of slot i."""
     features, segments, weight = clusters.scan_features, clusters.segments, clusters.weights[i]
-    cost, slope, total = _cost_and_slope(segments, i, scale, weight * offset)
+    cost, slope, total = cost_and_slope(segments, i, scale, weight * offset)
     features[COST, i] = cost - total * math.log(weight)
     features[TOTAL, i] = total
     features[ENTRIES, i] = segments.places[i, 1] - segments.places[i, 0]
     for k in range(N_KNOTS):
         knot = weight * _KNOTS[k]
-        cost, slope, total = _cost_and_slope(segments, i, scale, knot * offset)
+        cost, slope, total = cost_and_slope(segments, i, scale, knot * offset)
         features[TANGENTS + 2 * k, i] = cost - slope * (knot * offset)
         features[TANGENTS + 2 * k + 1, i] = slope * offset
 
 
 @loose_kernel
-def _cost_and_slope(segments, i, scale, shift):
+def cost_and_slope(segments, i, scale, shift):
     """G(n), Σ log(1 + s/(n·o)) and s̄, where n·o is the shift."""
     shift = max(shift, TINY)
     log_shift = quick_log(shift)
@@ -73,6 +73,16 @@ def _cost_and_slope(segments, i, scale, shift):
         slope += log - log_shift
         total += s
     return cost, slope, total
+
+
+@inlined_kernel
+def lowest_tangent(n, at0, slope0, at1, slope1, at2, slope2, at3, slope3):
+    """The lowest of four tangents at n."""
+    first, second = at0 + n * slope0, at1 + n * slope1
+    third, fourth = at2 + n * slope2, at3 + n * slope3
+    first = first if first < second else second
+    third = third if third < fourth else fourth
+    return first if first < third else third
 
 
 @loose_kernel
@@ -92,15 +102,10 @@ def bounds_from_overlaps(clusters, i, start, stop, offset, overlaps):
     own3, rise3 = features[TANGENTS + 6, i], features[TANGENTS + 7, i]
     for s in range(stop - start):
         n = weight + weights[s]
-        mine0, mine1 = own0 + n * rise0, own1 + n * rise1
-        mine2, mine3 = own2 + n * rise2, own3 + n * rise3
-        mine0 = mine0 if mine0 < mine1 else mine1
-        mine2 = mine2 if mine2 < mine3 else mine3
-        other0, other1 = at0[s] + n * slope0[s], at1[s] + n * slope1[s]
-        other2, other3 = at2[s] + n * slope2[s], at3[s] + n * slope3[s]
-        other0 = other0 if other0 < other1 else other1
-        other2 = other2 if other2 < other3 else other3
-        joint = (mine0 if mine0 < mine2 else mine2) + (other0 if other0 < other2 else other2)
+        joint = lowest_tangent(n, own0, rise0, own1, rise1, own2, rise2, own3, rise3)
+        joint += lowest_tangent(
+            n, at0[s], slope0[s], at1[s], slope1[s], at2[s], slope2[s], at3[s], slope3[s]
+        )
         joint += overlaps[s]
         both = total + totals[s]
         value = cost + costs[s] - joint + both * quick_log(n)
