@@ -44,7 +44,7 @@ class SparseSeparable(NamedTuple):
 
     def scratch_shapes(self, n_features: int) -> ScratchShapes:
         return ScratchShapes(
-            matrix=(3, SLOTS_AT_A_TIME), lanes=(1, self.n_columns), bits=(1, self.n_columns)
+            matrix=(6, SLOTS_AT_A_TIME), lanes=(1, self.n_columns), bits=(1, self.n_columns)
         )
 
     def usual_backend(self) -> str:
