@@ -94,25 +94,21 @@ def fill_postings(postings: Postings, clusters: Clusters, threads: Threads) -> N
     Threads share the slots, then the postings.
     """
     postings.n_slots = clusters.n_slots
-    pieces, seconds = postings.smallest_of_pieces.size, 3e-9 * postings.slots.size
-    for work in (_count_entries, _put_entries):
-        threads.run(
-            lambda first, last, _, work=work: work(postings, clusters, first, last),
-            pieces,
-            seconds / pieces,
-        )
-        if work is _count_entries:
-            postings.smallest = postings.smallest_of_pieces.min()
-            _find_places(postings, clusters)
-    threads.run(
-        lambda first, last, _: _put_logs(postings, clusters.weights, first, last),
-        int(postings.starts[-1]),
-        1e-9,
-    )
+    pieces = postings.smallest_of_pieces.size
+
+    def share(work: Any, total: int, seconds: float) -> None:
+        threads.run(lambda first, last, _: work(postings, clusters, first, last), total, seconds)
+
+    share(_count_entries, pieces, 1e-9 * postings.slots.size / pieces)
+    postings.smallest = postings.smallest_of_pieces.min()
+    _find_places(postings, clusters)
+    share(_put_entries, pieces, 2e-9 * postings.slots.size / pieces)
+    share(_put_logs, int(postings.starts[-1]), 1e-9)
 
 
 @kernel
 def _slots_of_piece(postings, piece):
+    """The first slot of a piece, and the one after its last."""
     pieces = postings.smallest_of_pieces.size
     return piece * postings.n_slots // pieces, (piece + 1) * postings.n_slots // pieces
 
@@ -167,6 +163,7 @@ def _find_runs(postings, weights):
 
 @kernel
 def _are_alike(postings, lightest, heaviest):
+    """Whether the smallest n·o of a run of slots may stand for all."""
     small = _SMALL_SHARE * postings.scale * postings.smallest
     return (heaviest - lightest) * postings.offset <= small
 
@@ -187,9 +184,10 @@ def _put_entries(postings, clusters, first, last):
 
 
 @loose_kernel
-def _put_logs(postings, weights, first, last):
+def _put_logs(postings, clusters, first, last):
     """Fill in the logarithms of a range of the postings."""
     sums, logs, slots = postings.values[0], postings.values[1], postings.slots
+    weights = clusters.weights
     scale, offset = postings.scale, postings.offset
     for e in range(first, last):
         log = quick_log(scale * sums[e] + weights[slots[e]] * offset)
