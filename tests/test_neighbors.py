@@ -85,7 +85,12 @@ def test_neighbours_that_are_looked_up(family, neighbors, tied):
     for older, cutoff in itertools.product((False, True), (np.inf, middle, 0.0)):
         capacity = clusters.weights.size
         queries = Queries(
-            rng.permutation(alive), np.full(capacity, np.nan), np.full(capacity, -1), cutoff, older
+            queue=rng.permutation(alive),
+            values=np.full(capacity, np.nan),
+            neighbors=np.full(capacity, -1),
+            nearest=np.full(3, np.nan),
+            cutoff=cutoff,
+            halved=older,
         )
         for i in alive:
             hints = [UNKNOWN, as_hint(-1), *(as_hint(j) for j in alive if j != i)]
