@@ -254,6 +254,22 @@ def test_families_without_sparse_rows_make_them_dense(tmp_path, monkeypatch, cap
     )
 
 
+def test_large_ones_need_a_family(tmp_path, capsys):
+    """The default would begin with a covariance of all columns."""
+    X = words(60, 20, 3)
+    small, large = tmp_path / "small.npz", tmp_path / "large.npz"
+    save_npz(small, csr_array(X))
+    save_npz(large, csr_array((X[X > 0], np.nonzero(X)), shape=(60, 20_000)))
+    assert cli.main(["cluster", str(small), "--clusters", "2"]) == 0
+    capsys.readouterr()
+    assert cli.main(["cluster", str(large), "--clusters", "2"]) == 2
+    said = capsys.readouterr().err
+    assert "large.npz is a sparse matrix of 60 rows and 20,000 columns" in said
+    assert "--family multinomial for words or genes" in said
+    assert cli.main(["cluster", str(large), "--clusters", "2", "--family", "poisson"]) == 0
+    assert cli.main(["cluster", str(large), "--clusters", "2", "--family", "ward"]) == 0
+
+
 def test_columns_have_their_names_in_messages(tmp_path, capsys):
     path = write_folder(tmp_path, values=-COUNTS.T)
     assert cli.main(["cluster", str(path), "--family", "multinomial"]) == 2

@@ -154,7 +154,7 @@ def run(arguments: argparse.Namespace) -> None:
         check_tree_name(arguments.tree)
     from fastrbhc import RBHC
     from fastrbhc._options import layout_for
-    from fastrbhc._row_validation import check_values, dense_if_needed
+    from fastrbhc._row_validation import check_values, dense_if_needed, refuse_without_a_family
     from fastrbhc.anndata import warn_of_other_counts
     from fastrbhc.cli.tables import read_table
     from fastrbhc.tree.exports import check_newick_names
@@ -172,6 +172,8 @@ def run(arguments: argparse.Namespace) -> None:
         raise ValueError(f"{name} has {table.values.shape[0]} rows: at least 2 are needed")
     if table.has_counts:
         warn_of_other_counts(table.values, family, "say --layer counts")
+    if arguments.family == "auto":
+        refuse_without_a_family(table.values, name, "--family {}")
     rows = dense_if_needed(table.values, family, name)
     # With the name of the file in messages.
     rows = check_values(rows, family, table.columns, name, layout_for(arguments.neighbors))
