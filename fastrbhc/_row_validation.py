@@ -25,6 +25,10 @@ _SMALLEST = 1e-120
 _FEW_NONZEROS, _FEW_COLUMNS, _FEW_VALUES = 0.25, 16, 1_000_000
 
 
+class EmptyRowsError(ValueError):
+    """Rows of zeros that a family cannot take; the command line adds the option to drop them."""
+
+
 class HasDomain(Protocol):
     """A family or a Bayesian model, as far as the checks of rows are concerned."""
 
@@ -230,7 +234,7 @@ def check_values(
     if domain.needs_positive_total:
         empty = np.flatnonzero(np.asarray(whole.sum(axis=1)).ravel() <= 0.0)
         if empty.size:
-            raise ValueError(
+            raise EmptyRowsError(
                 f"Input {name} contains {empty.size} rows without any count, the first being "
                 f"row {empty[0]}. The {kind} {family.name!r} needs a positive total in every "
                 "row: drop such rows."
@@ -238,7 +242,7 @@ def check_values(
     if domain.needs_nonzero_row:
         zero = np.flatnonzero(~values.any(axis=1))
         if zero.size:
-            raise ValueError(
+            raise EmptyRowsError(
                 f"Input {name} contains {zero.size} rows of zeros, the first being row {zero[0]}. "
                 f"The {kind} {family.name!r} needs a direction in every row: drop such rows."
             )
