@@ -71,7 +71,8 @@ def precompile(
     -------
     dict
         For each family, its sparse rows, each number of columns, and each model: the number of
-        kernels compiled, and the time in seconds. Kernels that are already on disk are not compiled again.
+        kernels compiled, and the time in seconds. Kernels that are already on disk are not
+        compiled again.
 
     Raises
     ------

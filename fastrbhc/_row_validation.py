@@ -117,8 +117,9 @@ def as_rows(
         return X
     matrix = as_matrix(X, name, fits_memory=layout == "dense")
     if issparse(matrix) and not family.domain.takes_sparse:
+        kinds = "Models" if getattr(family, "kind", "family") == "model" else "Families"
         raise TypeError(
-            f"Input {name} is a sparse matrix, and {family.name!r} takes dense rows only. Families "
+            f"Input {name} is a sparse matrix, and {family.name!r} takes dense rows only. {kinds} "
             "of counts take sparse rows as they are: 'multinomial' for words or genes, 'poisson' "
             "for clicks or visits, 'bernoulli' for zeros and ones. If it holds measurements in few "
             f"columns, pass {name}.toarray()."
