@@ -66,10 +66,11 @@ def estimated_seconds(chosen: Plan, geometry: Any, points: Observations) -> floa
     take two seconds at most, and at most a tenth of the estimate. Timing only queries would not do,
     because full covariances cost nothing while all clusters are single points.
 
-    With the inverted index the growth is measured between runs of 320 and 1,280 rows, or more. If
-    it stayed as it is, the estimate would be too low: 0.3 to 0.9 of the time. A sum of one part by
-    n and one by n² is too high, 0.9 to 2.6, because the lists of many rows last longer. The
-    geometric mean of both is taken. Estimates over times, both of the processor, three runs each:
+    With the inverted index the growth is measured between runs of 320 and 1,280 rows, or more, if
+    these limits allow. If it stayed as it is, the estimate would be too low: 0.3 to 0.8 of the
+    time. A sum of one part by n and one by n² is too high, 0.9 to 2.6, because the lists of many
+    rows last longer. The geometric mean of both is taken. Estimates over times, both of the
+    processor, three runs each:
 
         18,817 news articles    multinomial 0.90 to 0.93, Poisson 0.66 to 0.93
         4,186 cells             multinomial 0.88 to 1.11, Poisson 1.17 to 1.33
