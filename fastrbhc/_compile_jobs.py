@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from fastrbhc._advice import deliberately
 from fastrbhc._dissimilarity import dissimilarity
@@ -23,6 +24,9 @@ _MANY_COLUMNS = FEW_COLUMNS + 4
 _ROWS_ON_A_TREE, _ROWS_TO_SCAN = 2_700, 1_300
 # Rows for everything that runs on a single thread.
 _FEW_ROWS = 300
+# Small sparse matrices are made dense; this many rows times columns stay sparse. With so many
+# values in a row, scans of so many rows use two threads.
+_SPARSE_EXTENT, _SPARSE_VALUES, _SPARSE_ROWS = 1_200_000, 60, 600
 
 
 class Job(NamedTuple):
@@ -34,19 +38,26 @@ class Job(NamedTuple):
     audit: bool | str
     algorithms: tuple[str, ...]
     scans_first: bool  # every second one begins at the other end, so that processes seldom wait
+    sparse: bool = False  # for sparse rows; others are dense
 
     @property
     def title(self) -> str:
         """The name that the user sees."""
         of = f"BHC {self.name}" if self.kind == "model" else self.name
+        if self.sparse:
+            return f"{of}, sparse"
         return of if self.columns is None else f"{of}, columns: {self.columns}"
 
 
 def do(job: Job) -> None:
     """Make the calls of a job."""
     with deliberately():  # rows only have to be in the domain
-        if job.kind == "model":
+        if job.kind == "model" and job.sparse:
+            _use_sparse_model(job.name)
+        elif job.kind == "model":
             _use_model(job.name)
+        elif job.sparse:
+            _use_sparse_rows(job.name, job.audit, job.algorithms)
         elif job.columns is None:
             _use_family(job.name, job.audit, job.algorithms, job.scans_first)
         else:
@@ -70,13 +81,7 @@ def _use_family(name: str, audit: Any, algorithms: Iterable[str], scans_first: b
         part()
     for n_columns in (3, _MANY_COLUMNS):
         X = _rows(name, _FEW_ROWS, n_columns)
-        model = RBHC(name, n_clusters=2).fit(X)  # one cluster has nothing to be compared with
-        model.predict(X[:2])
-        model.summary(n_top=1)
-        model.transform(X[:2])
-        model.assess(X, n_resamples=2)
-        for threshold in ("predictive", "kmeans"):
-            RBHC(name, threshold=threshold, random_state=0).fit(X)
+        _fit(X, name)
     dissimilarity(X[:2], X[2:4], name)
     pairs = _rows(name, _FEW_ROWS, 2)
     linkage(np.concatenate([pairs, pairs[:, ::-1]]), name)  # ties
@@ -93,8 +98,34 @@ def _use_columns(name: str, columns: int, audit: Any, algorithms: Iterable[str])
     _grow(X, name, audit, algorithms, threshold=np.finfo(np.float64).tiny)
 
 
+def _use_sparse_rows(name: str, audit: Any, algorithms: Iterable[str]) -> None:
+    """Compile the kernels for sparse rows."""
+    _grow(_sparse_rows(_SPARSE_ROWS), name, False, algorithms)
+    few = _sparse_rows(30)
+    _grow(few, name, audit, algorithms)
+    _fit(few, name)
+    pair = _sparse_rows(2)
+    dissimilarity(pair, pair[::-1], name)
+    twice = _sparse_rows(20)[np.repeat(np.arange(20), 2)]
+    linkage(twice, name, sample_weight=np.arange(40.0))  # a row without weight
+    tree = linkage(twice, name)
+    _look_at(tree)
+    tree.summary(twice, n_clusters=2)
+
+
+def _fit(X: Any, name: str) -> None:
+    """Call the methods of the estimator."""
+    model = RBHC(name, n_clusters=2).fit(X)  # one cluster has nothing to be compared with
+    model.predict(X[:2])
+    model.summary(n_top=1)
+    model.transform(X[:2])
+    model.assess(X, n_resamples=2)
+    for threshold in ("predictive", "kmeans"):
+        RBHC(name, threshold=threshold, random_state=0).fit(X)
+
+
 def _grow(
-    X: NDArray[np.float64],
+    X: Any,
     name: str,
     audit: Any,
     algorithms: Iterable[str],
@@ -120,9 +151,17 @@ def _use_model(name: str) -> None:
     domain = as_model(name).domain
     for n_columns in (3, _MANY_COLUMNS, 1):
         X = np.round(_within(domain.lower, domain.upper, 40, n_columns))
-        model = BHC(name, random_state=0).fit(X)
-        model.predict(X[:2])
-        model.score_samples(X[:2])
+        _fit_model(X, name)
+
+
+def _use_sparse_model(name: str) -> None:
+    _fit_model(_sparse_rows(_FEW_ROWS), name)
+
+
+def _fit_model(X: Any, name: str) -> None:
+    model = BHC(name, random_state=0).fit(X)
+    model.predict(X[:2])
+    model.score_samples(X[:2])
 
 
 def _rows(name: str, n: int, n_columns: int) -> NDArray[np.float64]:
@@ -135,3 +174,14 @@ def _within(lower: float, upper: float, n: int, n_columns: int) -> NDArray[np.fl
     least, most = max(lower, -20.0), min(upper, 20.0)
     shares = np.random.default_rng(0).uniform(0.1, 0.9, (n, n_columns))
     return least + (most - least) * shares
+
+
+def _sparse_rows(n: int) -> csr_array:
+    """Rows of zeros and ones, which all families of counts admit, in clusters that are plain."""
+    rng = np.random.default_rng(0)
+    n_clusters, width = 10, 2 * _SPARSE_VALUES
+    columns = np.array([rng.permutation(width)[:_SPARSE_VALUES] for _ in range(n)])
+    columns = np.sort(columns + width * (np.arange(n) % n_clusters)[:, None])
+    shape = n, max(_SPARSE_EXTENT // n, n_clusters * width)
+    starts = np.arange(n + 1) * _SPARSE_VALUES
+    return csr_array((np.ones(columns.size), columns.ravel(), starts), shape)

@@ -44,7 +44,8 @@ def precompile(
     """Compile kernels ahead of time, so that first calls find them on disk.
 
     For containers, CI and notebooks: `linkage`, `RBHC`, `kmeans_threshold` and `dissimilarity` of
-    these families, and `bhc_linkage` and `BHC` of these models, then compile nothing.
+    these families, and `bhc_linkage` and `BHC` of these models, then compile nothing. Families and
+    models of counts are compiled for sparse rows too.
 
     Parameters
     ----------
@@ -69,8 +70,9 @@ def precompile(
     Returns
     -------
     dict
-        For each family, number of columns and model: the number of kernels compiled, and the time
-        in seconds. Kernels that are already on disk are not compiled again.
+        For each family, its sparse rows, each number of columns, and each model: the number of
+        kernels compiled, and the time in seconds. Kernels that are already on disk are not
+        compiled again.
 
     Raises
     ------
@@ -117,10 +119,12 @@ def _jobs(
     found: list[tuple[Job, list[Job]]] = []
     for name in dict.fromkeys(names):
         first = Job("family", name, None, audit, wanted, len(found) % 2 == 1)
-        more = [first._replace(columns=each) for each in columns if each <= FEW_COLUMNS]
+        more = [first._replace(sparse=True)] if as_family(name).entropy_share > 0.0 else []
+        more += [first._replace(columns=each) for each in columns if each <= FEW_COLUMNS]
         found.append((first, more))
-    for model in dict.fromkeys(as_model(each).name for each in models):
-        found.append((Job("model", model, None, False, (), False), []))
+    for model in {record.name: record for record in map(as_model, models)}.values():
+        one = Job("model", model.name, None, False, (), False)
+        found.append((one, [one._replace(sparse=True)] if model.takes_sparse_rows else []))
     return found
 
 

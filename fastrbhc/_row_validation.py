@@ -25,6 +25,10 @@ _SMALLEST = 1e-120
 _FEW_NONZEROS, _FEW_COLUMNS, _FEW_VALUES = 0.25, 16, 1_000_000
 
 
+class EmptyRowsError(ValueError):
+    """Rows of zeros that a family cannot take; the command line adds the option to drop them."""
+
+
 class HasDomain(Protocol):
     """A family or a Bayesian model, as far as the checks of rows are concerned."""
 
@@ -55,6 +59,23 @@ def check_rows(
     values = as_rows(X, family, min_rows=min_rows, name=name, layout=layout)
     columns = names_of_columns(X, feature_names, values.shape[1])
     return check_values(values, family, columns, name, layout)
+
+
+def refuse_without_a_family(values: Any, name: str, option: str) -> None:
+    """Refuse a large sparse matrix if nobody has said which family it is for.
+
+    The default family is for measurements. It would make the rows dense, and a covariance of
+    thousands of columns takes very long. ``option`` is how to name one, with {} in its place.
+    """
+    if issparse(values) and _is_large_and_sparse(values):
+        n, n_columns = values.shape
+        raise ValueError(
+            f"{name} is a sparse matrix of {n:,} rows and {n_columns:,} columns, and the default "
+            f"family is for measurements in few columns. Say {option.format('multinomial')} for "
+            f"words or genes, {option.format('poisson')} for clicks or visits, or "
+            f"{option.format('bernoulli')} for zeros and ones. {option.format('gaussian')} would "
+            "make it dense, and may take very long"
+        )
 
 
 def dense_if_needed(values: Any, family: HasDomain, name: str) -> Any:
@@ -96,10 +117,12 @@ def as_rows(
         return X
     matrix = as_matrix(X, name, fits_memory=layout == "dense")
     if issparse(matrix) and not family.domain.takes_sparse:
+        kinds = "Models" if getattr(family, "kind", "family") == "model" else "Families"
         raise TypeError(
-            f"Input {name} is a sparse matrix, and {family.name!r} takes dense rows only. Families "
-            "of counts take sparse rows: 'poisson', 'multinomial' and 'bernoulli'. For "
-            f"{family.name!r}, pass {name}.toarray(), if that fits the memory."
+            f"Input {name} is a sparse matrix, and {family.name!r} takes dense rows only. {kinds} "
+            "of counts take sparse rows as they are: 'multinomial' for words or genes, 'poisson' "
+            "for clicks or visits, 'bernoulli' for zeros and ones. If it holds measurements in few "
+            f"columns, pass {name}.toarray()."
         )
     return check_array(
         matrix,
@@ -212,7 +235,7 @@ def check_values(
     if domain.needs_positive_total:
         empty = np.flatnonzero(np.asarray(whole.sum(axis=1)).ravel() <= 0.0)
         if empty.size:
-            raise ValueError(
+            raise EmptyRowsError(
                 f"Input {name} contains {empty.size} rows without any count, the first being "
                 f"row {empty[0]}. The {kind} {family.name!r} needs a positive total in every "
                 "row: drop such rows."
@@ -220,7 +243,7 @@ def check_values(
     if domain.needs_nonzero_row:
         zero = np.flatnonzero(~values.any(axis=1))
         if zero.size:
-            raise ValueError(
+            raise EmptyRowsError(
                 f"Input {name} contains {zero.size} rows of zeros, the first being row {zero[0]}. "
                 f"The {kind} {family.name!r} needs a direction in every row: drop such rows."
             )
@@ -240,13 +263,15 @@ def _stays_sparse(X: Any, family: HasDomain) -> bool:
     Small matrices, few columns and many non-zeros are faster dense, and so are families without
     bounds for sparse rows, as long as that fits a quarter of the memory.
     """
-    n, n_columns = X.shape
-    if 32 * n * n_columns > memory():
+    if 32 * X.shape[0] * X.shape[1] > memory():
         return True
-    bounded = getattr(family, "entropy_share", 0.0) > 0.0
-    return (
-        bounded
-        and n_columns > _FEW_COLUMNS
+    return getattr(family, "entropy_share", 0.0) > 0.0 and _is_large_and_sparse(X)
+
+
+def _is_large_and_sparse(X: Any) -> bool:
+    n, n_columns = X.shape
+    return bool(
+        n_columns > _FEW_COLUMNS
         and n * n_columns > _FEW_VALUES
         and X.nnz < _FEW_NONZEROS * n * n_columns
     )

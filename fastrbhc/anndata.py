@@ -15,7 +15,7 @@ from scipy.sparse import issparse
 
 from fastrbhc._containers import as_matrix, is_anndata
 from fastrbhc._optional import require
-from fastrbhc._row_validation import dense_if_needed
+from fastrbhc._row_validation import dense_if_needed, refuse_without_a_family
 from fastrbhc._scanpy import scanpy_dendrogram
 from fastrbhc.estimators import RBHC
 from fastrbhc.families import Family, as_family
@@ -102,7 +102,7 @@ def cluster(
             f"adata is of the type {type(adata).__name__}: an anndata.AnnData was expected. For "
             "other rows call fastrbhc.RBHC().fit(X)"
         )
-    family = as_family(family)
+    left_open, family = isinstance(family, str) and family == "auto", as_family(family)
     genes = _genes(adata, mask_var)
     X = rows_of(adata, layer)
     names = [str(name) for name in adata.var_names]
@@ -110,6 +110,8 @@ def cluster(
         X, names = X[:, genes], [names[gene] for gene in genes]
     if layer is None and "counts" in adata.layers:
         warn_of_other_counts(X, family, "say layer='counts'")
+    if left_open:
+        refuse_without_a_family(X, "adata", "family='{}'")
     X = dense_if_needed(X, family, "adata")
     options = {"compute_full_tree": True, **options}
     if not options["compute_full_tree"]:

@@ -201,6 +201,8 @@ def test_mistakes():
     for mask in ([True], [1] * 30, [False] * 30):
         with pytest.raises(ValueError, match="mask_var has to hold 30 truth values"):
             cluster(adata, mask_var=mask)
+    with pytest.raises(ValueError, match=r"adata is a sparse matrix .* family='multinomial' for"):
+        cluster(anndata.AnnData(csr_matrix((100, 20_000))), "auto")
     with pytest.raises(ValueError, match="compute_full_tree has to be True"):
         cluster(adata, compute_full_tree=False)
     with pytest.raises(ValueError, match=r"no tree in adata\.uns\['rbhc'\]"):

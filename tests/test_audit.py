@@ -205,8 +205,7 @@ def test_bounds_pass_a_cutoff_only_with_what_they_bound(family):
         geometry = record.geometry(d)
         clusters = statistics.clusters_of_groups(geometry, record.observe(X), labels, k)
         scratch = new_scratch(geometry, d)
-        features = geometry.storage(d).box_features
-        index = kd_tree(clusters, features, Threads([scratch]), audited=True)
+        index = kd_tree(geometry, clusters, Threads([scratch]), audited=True)
         true = nearest_to_violating(X, [groups[rank] for rank in clusters.ranks], family)
         slots, boxes = np.empty(k), np.empty(k // 8)
         for cutoff in np.quantile(true[2:], [0.02, 0.3, 0.6, 0.9]):

@@ -311,3 +311,21 @@ def test_memory_is_that_of_the_entries(name):
     tracemalloc.stop()
     assert tree.n_leaves == n
     assert peak < 8_000_000  # 320 MB as a dense matrix
+
+
+def test_columns_have_the_names_that_are_given():
+    X = np.tile(draw("poisson", 40, 5), 2)  # more than 50 columns, so that some are named
+    words = [f"word{j}" for j in range(X.shape[1])]
+    tree = fastrbhc.bhc_linkage(sparse.csr_array(X), "poisson", feature_names=words)
+    assert tree.feature_names == tuple(words)
+    assert "word" in tree.summary(X, n_clusters=2)["more_of"].iloc[0]
+    model = BHC("poisson", n_clusters=2).fit(sparse.csr_array(X), feature_names=words)
+    assert model.dendrogram_.feature_names == tuple(words)
+    assert not hasattr(model, "feature_names_in_")
+    np.testing.assert_array_equal(model.fit_predict(X, feature_names=words), model.labels_)
+    X[3, 4] = -1.0
+    for fit in (fastrbhc.bhc_linkage, lambda X, name, **names: BHC(name).fit(X, **names)):
+        with pytest.raises(ValueError, match="row 3, column 'word4' is -1"):
+            fit(sparse.csr_array(X), "poisson", feature_names=words)
+        with pytest.raises(ValueError, match="feature_names"):
+            fit(sparse.csr_array(np.abs(X)), "poisson", feature_names=words[1:])

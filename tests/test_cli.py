@@ -240,7 +240,9 @@ def test_a_negative_count(tmp_path, capsys):
         (["--weights", "9"], "has no column '9'"),
         (["--labels", "no/such/place.csv"], "there is no directory"),
         (["--labels", "."], "is a directory"),
-        (["--colour", "red"], "unrecognized arguments: --colour red"),
+        (["--colour", "red"], "unrecognized arguments: --colour red. See fastrbhc cluster --help"),
+        (["--n-clusters", "3"], "--n-clusters 3. Did you mean --clusters? See"),
+        (["--n_clusters=3"], "--n_clusters=3. Did you mean --clusters? See"),
     ],
 )
 def test_mistakes_in_options(plain, capsys, arguments, message):

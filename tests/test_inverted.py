@@ -14,7 +14,9 @@ from fastrbhc._engine.clusters.sparse_rows import canonical, sparse_rows
 from fastrbhc._engine.geometry.contract import dissimilarity, merge
 from fastrbhc._engine.geometry.sparse import bound, sparse_geometry
 from fastrbhc._engine.jit import kernel
-from fastrbhc._engine.neighbors.inverted import _block_bounds, _start, inverted
+from fastrbhc._engine.neighbors.inverted import inverted
+from fastrbhc._engine.neighbors.postings import begin_scan, run_bounds
+from fastrbhc._engine.threads import Threads
 from fastrbhc.families import Bernoulli, Multinomial, Poisson
 
 FAMILIES = [Poisson(), Poisson(0.0), Poisson(5.0), Multinomial(), Multinomial(0.9), Bernoulli()]
@@ -60,15 +62,15 @@ def sums_of(clusters, d):
 
 @kernel
 def bounds_to_all(index, geometry, clusters, i, scratch):
-    _start(index, clusters, i, scratch)
-    _block_bounds(index, geometry, clusters, i, 0, clusters.n_slots, scratch)
+    begin_scan(index.postings, clusters, i, scratch)
+    run_bounds(index.postings, geometry, clusters, i, 0, clusters.n_slots, scratch)
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=str)
 @given(st.integers(0, 10**6))
 def test_bounds_are_not_above_d_and_close_to_it(family, seed):
     geometry, clusters, scratch = some_clusters(family, seed)
-    index = inverted(clusters, (), None, False)
+    index = inverted(geometry, clusters, Threads([scratch]), False)
     alive, ratios = alive_slots(clusters), []
     for i in alive[:6]:
         bounds_to_all(index, geometry, clusters, int(i), scratch)
@@ -117,7 +119,7 @@ def test_compaction_keeps_all_entries():
 
 def test_free_slots_have_no_bound():
     geometry, clusters, scratch = some_clusters(Poisson(), 4, merges=0)
-    index = inverted(clusters, (), None, False)
+    index = inverted(geometry, clusters, Threads([scratch]), False)
     free(clusters, 7)
     bounds_to_all(index, geometry, clusters, 3, scratch)
     assert np.isnan(scratch.matrix[0][7])

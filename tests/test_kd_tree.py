@@ -236,8 +236,7 @@ def indexed(family, data, n_merges=0, seed=0):
     clusters = statistics.clusters_of_points(geometry, rows, padded=True, mirrored=False)
     threads = Threads([new_scratch(geometry, n_features)])
     merge_at_random(geometry, clusters, n_merges, seed)
-    features = geometry.storage(n_features).box_features
-    return geometry, clusters, kd_tree(clusters, features, threads, audited=False), threads
+    return geometry, clusters, kd_tree(geometry, clusters, threads, audited=False), threads
 
 
 def values_and_bounds(index, geometry, clusters, cutoff=np.inf):

@@ -254,6 +254,107 @@ def test_families_without_sparse_rows_make_them_dense(tmp_path, monkeypatch, cap
     )
 
 
+def test_large_ones_need_a_family(tmp_path, capsys):
+    """The default would begin with a covariance of all columns."""
+    X = words(60, 20, 3)
+    small, large = tmp_path / "small.npz", tmp_path / "large.npz"
+    save_npz(small, csr_array(X))
+    save_npz(large, csr_array((X[X > 0], np.nonzero(X)), shape=(60, 20_000)))
+    assert cli.main(["cluster", str(small), "--clusters", "2"]) == 0
+    capsys.readouterr()
+    assert cli.main(["cluster", str(large), "--clusters", "2"]) == 2
+    said = capsys.readouterr().err
+    assert "large.npz is a sparse matrix of 60 rows and 20,000 columns" in said
+    assert "--family multinomial for words or genes" in said
+    assert cli.main(["cluster", str(large), "--clusters", "2", "--family", "poisson"]) == 0
+    assert cli.main(["cluster", str(large), "--clusters", "2", "--family", "ward"]) == 0
+
+
+# Columns as rows
+
+
+@pytest.mark.parametrize("name", ["x.mtx", "x.mtx.gz", "x.npz", "x.npy"])
+def test_columns_may_be_the_rows(tmp_path, name):
+    path = tmp_path / name
+    if name == "x.npy":
+        np.save(path, COUNTS.T)
+    elif name == "x.npz":
+        save_npz(path, csr_array(COUNTS.T))
+    else:
+        write_market(path, COUNTS.T)
+    table = read_table(path, transpose=True)
+    assert issparse(table.values) == (name != "x.npy")
+    values = table.values.toarray() if issparse(table.values) else table.values
+    np.testing.assert_array_equal(values, COUNTS)
+    assert (table.ids, table.columns) == (None, ["1", "2", "3"])
+
+
+def test_files_that_name_their_rows_are_not_turned(tmp_path):
+    folder = write_folder(tmp_path / "f")
+    with pytest.raises(ValueError, match=r"--transpose is for \.mtx, .*, and f is none"):
+        read_table(folder, transpose=True)
+    with pytest.raises(ValueError, match=r"matrix\.mtx has the files of 10x .* cells are rows"):
+        read_table(folder / "matrix.mtx", transpose=True)
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n3,4\n")
+    with pytest.raises(ValueError, match=r"--transpose is for .*, and x\.csv is none"):
+        read_table(tmp_path / "x.csv", transpose=True)
+
+
+def test_the_command_line_turns_them(tmp_path, capsys):
+    X = words(60, 20, 4)
+    write_market(tmp_path / "x.mtx", X.T)
+    options = ["--family", "multinomial", "--clusters", "2", "--transpose"]
+    assert cli.main(["cluster", str(tmp_path / "x.mtx"), *options]) == 0
+    assert "x.mtx: 60 rows, 20 columns" in capsys.readouterr().out
+
+
+# Rows of zeros
+
+
+def test_empty_rows_are_left_out_if_that_is_wanted(tmp_path, capsys):
+    X = words(60, 20, 5)
+    X[[0, 7, 59]] = 0
+    path, labels, tree = (tmp_path / name for name in ("x.npz", "labels.csv", "tree.nwk"))
+    save_npz(path, csr_array(X))
+    command = ["cluster", str(path), "--family", "multinomial", "--clusters", "2"]
+    assert cli.main(command) == 2
+    said = capsys.readouterr().err
+    assert "3 rows without any count, the first being row 0" in said
+    assert said.endswith("drop such rows. --drop-empty-rows does that\n")
+    outputs = ["--labels", str(labels), "--tree", str(tree)]
+    assert cli.main([*command, "--drop-empty-rows", *outputs]) == 0
+    out = capsys.readouterr().out
+    assert "x.npz: 57 rows, 20 columns" in out
+    assert "left out: 3 of 60 rows, which are all zeros" in out
+    kept = np.flatnonzero(X.any(axis=1))
+    expected = np.full(60, "", object)
+    expected[kept] = fastrbhc.linkage(X[kept], "multinomial").cut(n_clusters=2).astype(str)
+    found = [line.split(",") for line in labels.read_text().splitlines()[1:]]
+    assert found == [[str(i), label] for i, label in enumerate(expected)]
+    leaves = re.findall(r"[(,](\d+)", tree.read_text())
+    assert sorted(map(int, leaves)) == kept.tolist()
+
+
+def test_nothing_is_said_if_no_row_is_empty(tmp_path, capsys):
+    save_npz(tmp_path / "x.npz", csr_array(words(60, 20, 6)))
+    command = ["cluster", str(tmp_path / "x.npz"), "--family", "multinomial", "--clusters", "2"]
+    assert cli.main([*command, "--drop-empty-rows"]) == 0
+    assert "left out" not in capsys.readouterr().out
+
+
+def test_names_and_weights_of_the_rows_that_are_left(tmp_path, capsys):
+    path, labels = tmp_path / "x.csv", tmp_path / "labels.csv"
+    path.write_text("name,a,b,copies\nr0,9,1,2\nr1,0,0,5\nr2,8,1,1\nr3,1,9,3\n")
+    options = ["--id", "name", "--weights", "copies", "--clusters", "2", "--labels", str(labels)]
+    command = ["cluster", str(path), "--family", "multinomial", *options, "--drop-empty-rows"]
+    assert cli.main(command) == 0
+    # The heaviest cluster is 0: three copies of 10 counts.
+    assert labels.read_text().splitlines()[1:] == ["r0,1", "r1,", "r2,1", "r3,0"]
+    path.write_text("a,b\n1,2\n0,0\n0,0\n")
+    assert cli.main(["cluster", str(path), "--drop-empty-rows"]) == 2
+    assert "x.csv has 1 rows that are not empty: at least 2 are needed" in capsys.readouterr().err
+
+
 def test_columns_have_their_names_in_messages(tmp_path, capsys):
     path = write_folder(tmp_path, values=-COUNTS.T)
     assert cli.main(["cluster", str(path), "--family", "multinomial"]) == 2

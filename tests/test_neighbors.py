@@ -11,7 +11,7 @@ from strategies import FAMILIES, continuous_rows, gridded_rows
 from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.record import copy_slot, free
 from fastrbhc._engine.clusters.scratch import GROUP, new_scratch
-from fastrbhc._engine.geometry.contract import dissimilarity, for_clusters, merge, storage
+from fastrbhc._engine.geometry.contract import dissimilarity, for_clusters, merge
 from fastrbhc._engine.jit import PLAIN_PYTHON, kernel
 from fastrbhc._engine.neighbors.backends import BACKENDS
 from fastrbhc._engine.neighbors.contract import UNKNOWN, Queries, Search, as_hint, hint_of, look_up
@@ -56,8 +56,7 @@ def clusters_and_index(family, X, neighbors, n_merges):
         alive = np.flatnonzero(~np.isnan(clusters.weights[: clusters.n_slots]))
         i, j = (int(slot) for slot in rng.choice(alive, 2, replace=False))
         merge_into_new_slot(geometry, clusters, i, j, scratch)
-    features = storage(geometry, X.shape[1]).box_features
-    index = backend.make_index(clusters, features, Threads([scratch]), False)
+    index = backend.make_index(geometry, clusters, Threads([scratch]), False)
     return geometry, clusters, index, scratch
 
 
@@ -86,7 +85,12 @@ def test_neighbours_that_are_looked_up(family, neighbors, tied):
     for older, cutoff in itertools.product((False, True), (np.inf, middle, 0.0)):
         capacity = clusters.weights.size
         queries = Queries(
-            rng.permutation(alive), np.full(capacity, np.nan), np.full(capacity, -1), cutoff, older
+            queue=rng.permutation(alive),
+            values=np.full(capacity, np.nan),
+            neighbors=np.full(capacity, -1),
+            nearest=np.full(3, np.nan),
+            cutoff=cutoff,
+            halved=older,
         )
         for i in alive:
             hints = [UNKNOWN, as_hint(-1), *(as_hint(j) for j in alive if j != i)]

@@ -185,6 +185,41 @@ def test_scans_grow_by_squares(foretell):
 
 
 @pytest.mark.fast
+@pytest.mark.parametrize(
+    ("n", "seconds_of_tree", "minutes"),
+    [
+        (1_000_000, lambda n: 1.001e-3 * n, 17),  # 1,000 seconds
+        (100_000, lambda n: 1.001e-7 * n**2, 17),
+        (100_000, lambda n: 1e-9 * n**3, 213),  # 2.1 seconds at 1,280 rows, times 78²
+        # Two parts of 500 seconds. The second cannot be seen in the growth so far, which would
+        # make it 8 minutes, but in a fit of both parts, 17 minutes: the mean is taken.
+        (1_000_000, lambda n: 5e-4 * n + 5e-10 * n**2, 12),
+    ],
+)
+def test_sparse_rows_grow_as_measured(foretell, n, seconds_of_tree, minutes):
+    [message], _ = foretell(n, seconds_of_tree, neighbors="inverted")
+    assert f"about {minutes} minutes" in message
+
+
+@pytest.mark.fast
+def test_sparse_rows_are_timed_until_their_growth_shows(foretell):
+    messages, sizes = foretell(100_000, lambda n: 1e-4 * n + 1e-8 * n**2, neighbors="inverted")
+    assert messages == []  # far below the limit, and yet:
+    assert sizes == [20, 20, 80, 320, 1280]
+
+
+@pytest.mark.fast
+def test_sparse_rows_between_two_estimates():
+    """If one part grows as n and one as n², their sum is met, and so is each alone."""
+    now = 3.0 + 2.0
+    assert cost_model._linear_and_square(3.0 / 4.0 + 2.0 / 16.0, now, 10.0) == pytest.approx(230.0)
+    assert cost_model._linear_and_square(1.0, 4.0, 10.0) == pytest.approx(40.0)
+    assert cost_model._linear_and_square(2.0, 4.0, 10.0) == pytest.approx(40.0)  # at least n
+    assert cost_model._linear_and_square(0.25, 4.0, 10.0) == pytest.approx(400.0)
+    assert cost_model._linear_and_square(0.01, 4.0, 10.0) == pytest.approx(400.0)  # at most n²
+
+
+@pytest.mark.fast
 def test_trees_grow_until_they_take_long_enough(foretell):
     messages, sizes = foretell(100_000, lambda n: 1e-9 * n**2)
     assert messages == []
@@ -217,13 +252,14 @@ def test_trees_that_compile_are_timed_again(foretell, monkeypatch):
 @pytest.mark.fast
 @pytest.mark.parametrize("power", [1.0, 1.5, 2.0])
 @pytest.mark.parametrize("seconds", [1e-6, 1e-4, 1e-3, 0.02])
-def test_pilots_are_bounded(foretell, power, seconds):
+@pytest.mark.parametrize("neighbors", ["kd_tree", "inverted"])
+def test_pilots_are_bounded(foretell, power, seconds, neighbors):
     """All of them take at most two seconds, or a tenth of the time that follows."""
 
     def time_of(n):
         return seconds * (n / 20) ** power
 
-    _, sizes = foretell(1_000_000, time_of)
+    _, sizes = foretell(1_000_000, time_of, neighbors)
     assert sum(map(time_of, sizes[1:])) <= min(2.0, 0.1 * time_of(1_000_000))
 
 

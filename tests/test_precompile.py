@@ -17,7 +17,7 @@ import fastrbhc
 from fastrbhc import _precompile, cli
 from fastrbhc._compile_workers import Compiled
 from fastrbhc._precompile import COLUMNS_OF_ALL, families_of_the_package
-from fastrbhc.families import Domain, Poisson, family
+from fastrbhc.families import Domain, Poisson, as_family, family
 
 ROOT = Path(fastrbhc.__file__).parents[1]
 
@@ -47,7 +47,7 @@ def cache(tmp_path_factory):
                fastrbhc.precompile("ward", n_features=[2, 30]).items()})
     """
     usual, ward = map(eval, python(code, path).stdout.splitlines())
-    assert list(usual) == ["spherical_gaussian", "gaussian", "poisson"]
+    assert list(usual) == ["spherical_gaussian", "gaussian", "poisson", "poisson, sparse"]
     assert all(usual.values())
     assert list(ward) == ["spherical_gaussian", "spherical_gaussian, columns: 2"]
     assert ward["spherical_gaussian"] == 0
@@ -76,6 +76,11 @@ CALLS = [
     "fastrbhc.RBHC('ward', n_clusters=3).fit(iris).assess(iris, n_resamples=2)",
     "fastrbhc.RBHC(threshold='kmeans', random_state=0).fit(iris)",
     "fastrbhc.kmeans_threshold(counts(300, 3), 'poisson', 4, random_state=0)",
+    # Sparse rows of counts.
+    "fastrbhc.linkage(words(1000, 3000), 'poisson').summary(words(1000, 3000), n_clusters=3)",
+    "fastrbhc.linkage(words(300, 50), 'poisson', neighbors='inverted')",
+    "fastrbhc.RBHC('poisson').fit(words(500, 3000)).predict(words(5, 3000))",
+    "fastrbhc.dissimilarity(words(300, 4000), words(400, 4000), 'poisson')",
 ]
 
 
@@ -87,12 +92,19 @@ WATCHED = """
     from fastrbhc.bhc import as_model
     from fastrbhc.families import as_family
 
+    from scipy.sparse import csr_array
     from sklearn.datasets import load_iris
 
     iris = load_iris().data
     rng = np.random.default_rng(1)
     normal = lambda *shape: rng.normal(size=shape)
     counts = lambda *shape: rng.poisson(9, size=shape)
+
+    def words(n, d):  # in two plain clusters, none of the rows empty
+        columns = rng.integers(50, size=(n, 12)) + 50 * rng.integers(2, size=(n, 1)) * (d >= 100)
+        X = csr_array((np.ones(12 * n), columns.ravel(), np.arange(n + 1) * 12), (n, d))
+        X.sum_duplicates()
+        return X.sign()
 
     def rows(record, *shape):
         if record.domain.upper == 1.0:
@@ -138,6 +150,27 @@ def calls_of_a_family(name):
     yield f"fastrbhc.dissimilarity({x(3, 3)}, {x(4, 3)}, {name!r})"
 
 
+def calls_of_sparse_rows(name):
+    shapes = [(150, 10_000), (1_000, 3_000)]
+    yield from (f"fastrbhc.linkage(words({n}, {d}), {name!r})" for n, d in shapes)
+    yield f"fastrbhc.linkage(words(150, 10_000), {name!r}, audit=True)"
+    weights = "rng.integers(3, size=500)"
+    yield f"fastrbhc.linkage(words(500, 3_000), {name!r}, sample_weight={weights})"
+    for options in ("", ", threshold='gap'", ", threshold='evidence'", ", n_clusters=4"):
+        x = "words(200, 10_000)"
+        yield f"fastrbhc.RBHC({name!r}{options}).fit({x}).predict(words(9, 10_000))"
+    yield f"fastrbhc.RBHC({name!r}, n_clusters=2).fit(words(200, 10_000)).summary()"
+    call = f"fastrbhc.RBHC({name!r}, n_clusters=3).fit(X).assess(X, n_resamples=2)"
+    yield f"(lambda X: {call})(words(50, 30_000))"
+    yield f"fastrbhc.dissimilarity(words(200, 10_000), words(150, 10_000), {name!r})"
+
+
+def calls_of_a_sparse_model(name):
+    yield f"fastrbhc.bhc_linkage(words(150, 10_000), {name!r})"
+    yield f"fastrbhc.BHC({name!r}).fit(words(150, 10_000)).predict(words(9, 10_000))"
+    yield f"fastrbhc.BHC({name!r}).fit(words(150, 10_000)).score_samples(words(9, 10_000))"
+
+
 def calls_of_a_model(name):
     x = f"rows(as_model({name!r}), {{}}, {{}}).round()".format
     for n, d in [(40, 1), (300, 3), (1_000, 3), (300, 20)]:
@@ -155,6 +188,10 @@ def test_first_calls_compile_nothing_after_all(tmp_path):
     models = sorted({cls.name for cls in fastrbhc.bhc.registered().values()})
     calls = [call for name in families_of_the_package() for call in calls_of_a_family(name)]
     calls += [call for name in models for call in calls_of_a_model(name)]
+    counts = [name for name in families_of_the_package() if as_family(name).entropy_share > 0.0]
+    calls += [call for name in counts for call in calls_of_sparse_rows(name)]
+    counts = [name for name in models if fastrbhc.bhc.as_model(name).takes_sparse_rows]
+    calls += [call for name in counts for call in calls_of_a_sparse_model(name)]
     assert calls_that_compile(calls, tmp_path) == []
     assert set(tmp_path.rglob("*")) == files
 
@@ -179,7 +216,14 @@ def test_jobs():
     assert names == ["poisson", "spherical_gaussian"]
     models = [job.name for job in first if job.kind == "model"]
     assert sorted(models) == sorted({cls.name for cls in fastrbhc.bhc.registered().values()})
-    assert [job.columns for job in jobs[0][1]] == [1, 3]
+    assert [(job.columns, job.sparse) for job in jobs[0][1]] == [
+        (None, True),
+        (1, False),
+        (3, False),
+    ]
+    assert [job.sparse for job in jobs[1][1]] == [False, False]
+    sparse = {job.name for _, more in jobs for job in more if job.kind == "model"}
+    assert sparse == {"poisson", "multinomial", "bernoulli"}
     assert all(job.audit and job.algorithms == ("greedy",) for job in jobs[0][1])
     assert _precompile._jobs([], None, False, "auto", ["gaussian"])[0][0].title == "BHC gaussian"
 

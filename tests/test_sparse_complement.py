@@ -13,7 +13,9 @@ from fastrbhc._engine.geometry.contract import dissimilarity, merge
 from fastrbhc._engine.geometry.sparse import bound, bound_from_spread, sparse_geometry
 from fastrbhc._engine.geometry.sparse_entropy import gather_up, spread
 from fastrbhc._engine.jit import kernel
-from fastrbhc._engine.neighbors.inverted import _block_bounds, _start, inverted
+from fastrbhc._engine.neighbors.inverted import inverted
+from fastrbhc._engine.neighbors.postings import begin_scan, run_bounds
+from fastrbhc._engine.threads import Threads
 from fastrbhc.families import Bernoulli
 
 SMOOTHINGS = [0.0, 1e-12, 0.1, 0.5, 0.99]
@@ -41,9 +43,9 @@ def some_clusters(smoothing, seed, spread_of_weights, binary):
 
 @kernel
 def all_bounds(index, geometry, clusters, i, scratch, out):
-    """Bounds from slot i to all others: of a block, by spreading and by walking."""
-    _start(index, clusters, i, scratch)
-    _block_bounds(index, geometry, clusters, i, 0, clusters.n_slots, scratch)
+    """Bounds from slot i to all others: of a run, by spreading and by walking."""
+    begin_scan(index.postings, clusters, i, scratch)
+    run_bounds(index.postings, geometry, clusters, i, 0, clusters.n_slots, scratch)
     for j in range(clusters.n_slots):
         out[0, j] = scratch.matrix[0, j]
     spread(clusters, i, geometry.scale, scratch)
@@ -57,7 +59,7 @@ def all_bounds(index, geometry, clusters, i, scratch, out):
 
 def bounds_and_values(geometry, clusters, scratch):
     """(3, …) bounds and d of all pairs."""
-    index, found = inverted(clusters, (), None, False), []
+    index, found = inverted(geometry, clusters, Threads([scratch]), False), []
     alive = np.flatnonzero(clusters.weights[:N] > 0.0)
     for i in alive:
         out = np.full((4, N), np.nan)
@@ -79,9 +81,9 @@ def test_bounds_are_not_above_d(smoothing, spread_of_weights, seed, binary):
 def test_bounds_are_close_to_d(smoothing):
     bounds, d = bounds_and_values(*some_clusters(smoothing, 1, 0.5, True))
     apart = d > 0.01 * np.median(d)
-    by_block, by_spreading, by_walking = (bounds / np.where(apart, d, 1.0))[:, apart]
+    in_run, by_spreading, by_walking = (bounds / np.where(apart, d, 1.0))[:, apart]
     assert by_walking.min() > 1.0 - 1e-4
-    assert min(np.median(by_block), np.median(by_spreading)) > 0.95
+    assert min(np.median(in_run), np.median(by_spreading)) > 0.95
 
 
 def test_other_families_store_no_more():

@@ -15,6 +15,7 @@ from fastrbhc._engine.geometry.sparse import sparse_geometry
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.neighbors.contract import possible_violations
 from fastrbhc._engine.neighbors.inverted import inverted
+from fastrbhc._engine.threads import Threads
 from fastrbhc.families import Bernoulli, Multinomial, Poisson
 
 FAMILIES = [
@@ -92,7 +93,7 @@ def test_bounds_are_close(family):
 @pytest.mark.parametrize("family", [Poisson(), Multinomial(), Bernoulli()], ids=str)
 def test_only_possible_violations_are_examined(family):
     geometry, clusters, scratch = some_clusters(family, 2, 0.5)
-    index, found = inverted(clusters, (), None, True), 0
+    index, found = inverted(geometry, clusters, Threads([scratch]), True), 0
     for b in range(1, N):
         height = dissimilarity(geometry, clusters, 0, b, np.inf, scratch)
         hits = possible_violations(index, geometry, clusters, 0, b, height, 0, 1, scratch)

@@ -39,9 +39,12 @@ _OPERATIONS = {
 
 
 def load(array: NDArray[np.float64], place: tuple[int, ...]) -> Any:
-    """Eight entries of an array along its last axis, starting at a place."""
+    """Eight entries of an array along its last axis, starting at a place.
+
+    Entries in single precision have to be adjacent.
+    """
     first = place[-1]
-    return array[place[:-1]][first : first + LANES]
+    return np.asarray(array[place[:-1]][first : first + LANES], np.float64)
 
 
 def store(array: NDArray[np.float64], values: Any) -> None:
@@ -196,6 +199,10 @@ def _load(typing_context: Any, array: Any, place: Any) -> Any:
         for entry, count, length in zip(places, counts, lengths, strict=True):
             check_range(context, builder, entry, count, length)
         first = _address(context, builder, kind, entries, places)
+        if kind.dtype == types.float32:
+            short = ir.VectorType(ir.FloatType(), LANES)
+            values = builder.load(builder.bitcast(first, short.as_pointer()), align=4)
+            return builder.fpext(values, _VECTOR)
         if kind.layout == "C":
             return builder.load(builder.bitcast(first, _VECTOR.as_pointer()), align=8)
         # Means that are stored by cluster.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from fastrbhc._engine.neighbors.brute import Brute
 from fastrbhc._engine.threads import Threads
 from fastrbhc._engine.traversal import renumbered
 from fastrbhc._progress import Progress
-from fastrbhc._row_validation import column_names
+from fastrbhc._row_validation import names_of_columns
 from fastrbhc._validation import check_threads
 from fastrbhc.bhc._interface import LOG_TREE, Model, as_model
 from fastrbhc.bhc._rows import rows_of
@@ -42,6 +42,7 @@ def bhc_linkage(
     alpha: float | str = 1.0,
     *,
     hyperparameters: Any = "data",
+    feature_names: Sequence[str] | None = None,
     n_jobs: int | None = None,
     progress: bool = False,
     random_state: Any = None,
@@ -67,6 +68,9 @@ def bhc_linkage(
     hyperparameters : "data", "evidence", dict or record, default="data"
         The source of hyperparameters that the model leaves open: moments of the data, or
         maximisation of the evidence, see `BHC`. A dict gives some of them by name.
+    feature_names : sequence of str, optional
+        Names of the columns, for X without any, as in `linkage`. Messages and the tree's
+        ``summary`` use them.
     n_jobs : int, optional
         Number of threads; the result does not depend on it.
     progress : bool, default=False
@@ -100,9 +104,10 @@ def bhc_linkage(
     record = as_model(model, hyperparameters)
     check_search(alpha, hyperparameters)
     n_threads = check_threads(n_jobs)
-    rows = rows_of(X, record)
+    rows = rows_of(X, record, feature_names=feature_names)
+    names = names_of_columns(X, feature_names, rows.shape[1])
     fitted = fit_tree(rows, record, alpha, hyperparameters, n_threads, progress, random_state)
-    return remembering(fitted.tree, column_names(X))
+    return remembering(fitted.tree, names)
 
 
 def fit_tree(

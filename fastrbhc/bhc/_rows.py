@@ -46,7 +46,13 @@ def supported(rows: Any, model: Model) -> Any:
     return rows
 
 
-def rows_of(X: ArrayLike, model: Model, *, min_rows: int = 2) -> Any:
-    """X as rows in the domain of the model, dense or sparse."""
-    checked = check_rows(X, border_of(model), min_rows=min_rows, layout=layout_for(model))
+def rows_of(X: ArrayLike, model: Model, *, min_rows: int = 2, feature_names: Any = None) -> Any:
+    """X as rows in the domain of the model, dense or sparse; names of columns are for messages."""
+    checked = check_rows(
+        X,
+        border_of(model),
+        min_rows=min_rows,
+        layout=layout_for(model),
+        feature_names=feature_names,
+    )
     return supported(checked, model)

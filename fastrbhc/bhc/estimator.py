@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
 from fastrbhc._base_estimator import TreeEstimator
-from fastrbhc._row_validation import column_names
+from fastrbhc._row_validation import names_of_columns
 from fastrbhc._validation import check_count, check_share, check_threads
 from fastrbhc.bhc._interface import Model, as_model
 from fastrbhc.bhc._linkage import fit_tree
@@ -112,7 +113,7 @@ class BHC(TreeEstimator):
         self.progress = progress
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: None = None) -> BHC:
+    def fit(self, X: ArrayLike, y: None = None, feature_names: Sequence[str] | None = None) -> BHC:
         """Cluster the rows of X.
 
         Parameters
@@ -120,6 +121,10 @@ class BHC(TreeEstimator):
         X : array-like of shape (n_samples, n_features)
             Rows of counts or measurements; for counts also a sparse matrix, as in `bhc_linkage`.
         y : ignored
+        feature_names : sequence of str, optional
+            Names of the columns, for X without any, such as a vectoriser's
+            ``get_feature_names_out()``. They are for messages and the tree; ``feature_names_in_``
+            has those of a data frame alone.
 
         Returns
         -------
@@ -130,7 +135,8 @@ class BHC(TreeEstimator):
         check_search(self.alpha, self.hyperparameters)
         check_share(self.probability, "probability")
         n_threads = check_threads(self.n_jobs)
-        rows = self._rows_of(X, model, reset=True, layout=layout_for(model))
+        layout = layout_for(model)
+        rows = self._rows_of(X, model, reset=True, layout=layout, feature_names=feature_names)
         if self.n_clusters is not None:
             check_count(self.n_clusters, "n_clusters", rows.shape[0])
         tree, self.model_ = fit_tree(
@@ -144,7 +150,7 @@ class BHC(TreeEstimator):
         )
         self.alpha_ = math.exp(tree.log_alpha)
         self.log_evidence_ = tree.log_evidence
-        tree = remembering(tree, column_names(X))
+        tree = remembering(tree, names_of_columns(X, feature_names, rows.shape[1]))
         if self.n_clusters is None:
             self._keep_tree(tree, probability=self.probability)
         else:
@@ -202,9 +208,13 @@ class BHC(TreeEstimator):
         new = self._new_rows(X)
         return log_densities(self._rows, new, self.model_, self.dendrogram_)
 
-    def _rows_of(self, X: ArrayLike, model: Model, *, reset: bool, layout: str) -> Any:
+    def _rows_of(
+        self, X: ArrayLike, model: Model, *, reset: bool, layout: str, feature_names: Any = None
+    ) -> Any:
         """X as rows for a model, in that layout."""
-        return supported(self._check(X, border_of(model), reset=reset, layout=layout), model)
+        border = border_of(model)
+        rows = self._check(X, border, reset=reset, layout=layout, feature_names=feature_names)
+        return supported(rows, model)
 
     def _new_rows(self, X: ArrayLike) -> Any:
         """X as rows for the model of the fit, sparse if those of the fit are."""

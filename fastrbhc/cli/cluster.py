@@ -67,6 +67,18 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
         default=[],
         help="a column to leave out; may be given several times",
     )
+    option(
+        "--drop-empty-rows",
+        action="store_true",
+        help="leave out rows of zeros, which multinomial and von_mises_fisher cannot take; in "
+        "--labels they have no cluster, and --tree is that of the others",
+    )
+    option(
+        "--transpose",
+        action="store_true",
+        help="cluster the columns of an .mtx, .npy or .npz file: cells are columns in the "
+        "matrix.mtx of 10x Genomics",
+    )
     option("--layer", metavar="NAME", help="the layer of an .h5ad file to cluster, instead of X")
     option("--smoothing", type=float, metavar="VALUE", help="smoothing of a family that has it")
     option("--variance", type=float, metavar="VALUE", help="variance of a family that has it")
@@ -154,7 +166,12 @@ def run(arguments: argparse.Namespace) -> None:
         check_tree_name(arguments.tree)
     from fastrbhc import RBHC
     from fastrbhc._options import layout_for
-    from fastrbhc._row_validation import check_values, dense_if_needed
+    from fastrbhc._row_validation import (
+        EmptyRowsError,
+        check_values,
+        dense_if_needed,
+        refuse_without_a_family,
+    )
     from fastrbhc.anndata import warn_of_other_counts
     from fastrbhc.cli.tables import read_table
     from fastrbhc.tree.exports import check_newick_names
@@ -166,15 +183,24 @@ def run(arguments: argparse.Namespace) -> None:
         weights=arguments.weights,
         drop=arguments.drop,
         layer=arguments.layer,
+        transpose=arguments.transpose,
     )
     name = Path(arguments.file).resolve().name
+    whole, kept = table, None
+    if arguments.drop_empty_rows:
+        table, kept = table.without_empty_rows()
     if table.values.shape[0] < 2:
-        raise ValueError(f"{name} has {table.values.shape[0]} rows: at least 2 are needed")
+        left = " that are not empty" if table is not whole else ""
+        raise ValueError(f"{name} has {table.values.shape[0]} rows{left}: at least 2 are needed")
     if table.has_counts:
         warn_of_other_counts(table.values, family, "say --layer counts")
+    if arguments.family == "auto":
+        refuse_without_a_family(table.values, name, "--family {}")
     rows = dense_if_needed(table.values, family, name)
-    # With the name of the file in messages.
-    rows = check_values(rows, family, table.columns, name, layout_for(arguments.neighbors))
+    try:  # with the name of the file in messages
+        rows = check_values(rows, family, table.columns, name, layout_for(arguments.neighbors))
+    except EmptyRowsError as error:
+        raise ValueError(f"{error} --drop-empty-rows does that") from None
     if _is_newick(arguments.tree):
         check_newick_names(table.ids)
     options = {field.name: getattr(arguments, field.name) for field in fields(LinkageOptions)}
@@ -192,11 +218,15 @@ def run(arguments: argparse.Namespace) -> None:
     model.fit(rows, sample_weight=table.weights, feature_names=table.columns)
     seconds = time.perf_counter() - start
     _summarise(name, table, model, arguments)
+    if table is not whole:
+        n, n_kept = whole.values.shape[0], table.values.shape[0]
+        print(f"left out: {n - n_kept:,} of {n:,} rows, which are all zeros")
     if model.dendrogram_.audit is not None:
         print(model.dendrogram_.audit)
     print(f"{seconds:.2f} s")
     if arguments.labels is not None:
-        _write_labels(arguments.labels, table.ids, model.labels_, arguments.escape_formulas)
+        labels = _labels_of_all(model.labels_, kept, whole.values.shape[0])
+        _write_labels(arguments.labels, whole.ids, labels, arguments.escape_formulas)
     if arguments.tree is not None:
         _write_tree(arguments.tree, model.dendrogram_, table.ids)
     if arguments.plot is not None:
@@ -251,14 +281,26 @@ def _summarise(name: str, table: Table, model: Any, arguments: argparse.Namespac
     print(f"{len(sizes):,} {noun}; rows in each: {shown}{more}")
 
 
-def _write_labels(path: str, ids: list[str] | None, labels: Any, escaping: bool) -> None:
+def _labels_of_all(labels: Any, kept: Any, n: int) -> list[int | str]:
+    """The clusters of n rows of which some were kept, all if that is None; others have none."""
+    if kept is None:
+        return list(labels.tolist())
+    found: list[int | str] = [""] * n
+    for row, label in zip(kept, labels.tolist(), strict=True):
+        found[row] = label
+    return found
+
+
+def _write_labels(
+    path: str, ids: list[str] | None, labels: list[int | str], escaping: bool
+) -> None:
     names = list(range(len(labels)) if ids is None else ids)
     if escaping and ids is not None:
         names = [_escaped(name) for name in ids]
     with replacing(path) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["id", "cluster"])
-        writer.writerows(zip(names, labels.tolist(), strict=True))
+        writer.writerows(zip(names, labels, strict=True))
 
 
 def _escaped(name: str) -> str:

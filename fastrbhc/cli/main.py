@@ -6,12 +6,13 @@ Slow imports are inside the commands.
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NoReturn, TextIO
+from typing import Any, NoReturn, TextIO
 
 from fastrbhc import __version__
 from fastrbhc._interrupts import raise_again
@@ -88,10 +89,29 @@ def _warnings_as_lines() -> Iterator[None]:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors take one line, like all others."""
+    """A parser whose errors take one line, like all others, and say what may have been meant."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._meant(unknown)}")
+        return found, unknown
+
+    def _meant(self, unknown: list[str]) -> str:
+        """The options nearest to unknown ones, as the end of a sentence."""
+        words = [word.partition("=")[0].replace("_", "-") for word in unknown if word[:2] == "--"]
+        near = [
+            option
+            for word in words
+            for option in difflib.get_close_matches(
+                word, self._option_string_actions, n=1, cutoff=0.75
+            )
+        ]
+        return f". Did you mean {' and '.join(near)}?" if near else ""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(_fail(f"{message}. See {self.prog} --help"))
+        stop = "" if message.endswith("?") else "."
+        self.exit(_fail(f"{message}{stop} See {self.prog} --help"))
 
 
 def _parser() -> argparse.ArgumentParser:

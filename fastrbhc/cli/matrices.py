@@ -38,6 +38,17 @@ class Matrix(NamedTuple):
     has_counts: bool = False  # in a layer that was not asked for
 
 
+def transposed(path: Path, matrix: Matrix) -> Matrix:
+    """Columns as rows, of a matrix without names."""
+    if matrix.ids is not None:
+        raise ValueError(
+            f"{path.name} has the files of 10x Genomics beside it, which say that cells are rows: "
+            "leave out --transpose"
+        )
+    values = _rows(matrix.values.T)
+    return Matrix(values, None, positions(values.shape[1]))
+
+
 def is_market(path: Path) -> bool:
     """Whether a file is a matrix in the Matrix Market format, by its name."""
     return path.name.lower().endswith(SUFFIXES)

@@ -40,6 +40,22 @@ class Table(NamedTuple):
     weights: NDArray[np.float64] | None = None
     has_counts: bool = False  # in a layer that was not asked for
 
+    def without_empty_rows(self) -> tuple[Table, NDArray[np.intp]]:
+        """The rows that are not all zero, and their positions.
+
+        If some are left out, rows without names are named by their positions from 0.
+        """
+        n_values: Any = (self.values != 0).sum(axis=1)
+        kept = np.flatnonzero(np.ravel(n_values))
+        if kept.size == self.values.shape[0]:
+            return self, kept
+        names = list(map(str, range(self.values.shape[0]))) if self.ids is None else self.ids
+        return self._replace(
+            values=self.values[kept],
+            ids=[names[row] for row in kept],
+            weights=None if self.weights is None else self.weights[kept],
+        ), kept
+
 
 def read_table(
     path: str | Path,
@@ -48,6 +64,7 @@ def read_table(
     weights: str | None = None,
     drop: Sequence[str] = (),
     layer: str | None = None,
+    transpose: bool = False,
 ) -> Table:
     """Read a table of numbers.
 
@@ -71,6 +88,9 @@ def read_table(
         Columns to leave out.
     layer : str, optional
         The layer of an ``.h5ad`` file, by default X.
+    transpose : bool, default=False
+        Take columns for rows: genes are in rows where 10x Genomics writes a ``.mtx`` file. Only
+        for ``.mtx``, ``.npy`` and ``.npz`` files, which name neither.
 
     Returns
     -------
@@ -116,8 +136,14 @@ def read_table(
             f"by its name {path.name} is {_FOREIGN[suffix]}, which is not read: give a {_FORMATS} "
             "file; .csv and .mtx may be compressed to .csv.gz and .mtx.gz"
         )
+    without_names = suffix in (".npy", ".npz") or (not is_folder and _matrices.is_market(path))
+    if transpose and not without_names:
+        raise ValueError(
+            "--transpose is for .mtx, .npy and .npz files, which name neither rows nor columns, "
+            f"and {path.name} is none"
+        )
     if suffix in (".npy", ".npz"):
-        return _from_array(path, wanted)
+        return _from_array(path, wanted, transpose)
     if suffix in (".parquet", ".pq"):
         return _from_parquet(path, wanted)
     if suffix == ".h5ad":
@@ -126,7 +152,8 @@ def read_table(
         if is_folder:
             return _named(path, _matrices.read_folder(path), wanted)
         if _matrices.is_market(path):
-            return _named(path, _matrices.read_market(path), wanted)
+            matrix = _matrices.read_market(path)
+            return _named(path, _turned(path, matrix, transpose), wanted)
         return _from_text(path, wanted)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(
@@ -209,7 +236,11 @@ def _from_text(path: Path, wanted: _Wanted) -> Table:
     return _table(numbers, ids, layout.names, chosen)
 
 
-def _from_array(path: Path, wanted: _Wanted) -> Table:
+def _turned(path: Path, matrix: _matrices.Matrix, transpose: bool) -> _matrices.Matrix:
+    return _matrices.transposed(path, matrix) if transpose else matrix
+
+
+def _from_array(path: Path, wanted: _Wanted, transpose: bool) -> Table:
     array = Arrays(path).matrix()
     if array.ndim != 2:
         raise ValueError(
@@ -219,8 +250,8 @@ def _from_array(path: Path, wanted: _Wanted) -> Table:
     if array.dtype.kind not in "biufmM":
         raise ValueError(f"{path.name} holds values of type {array.dtype}: numbers were expected")
     array = as_matrix(array, path.name, fits_memory=False)
-    names = _delimited.positions(array.shape[1])
-    return _named(path, _matrices.Matrix(array, None, names), wanted)
+    matrix = _matrices.Matrix(array, None, _delimited.positions(array.shape[1]))
+    return _named(path, _turned(path, matrix, transpose), wanted)
 
 
 def _named(path: Path, matrix: _matrices.Matrix, wanted: _Wanted) -> Table:

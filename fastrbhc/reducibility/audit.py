@@ -149,8 +149,9 @@ def _new_replay(
         queue=np.zeros(1, np.int64),
         values=np.empty(capacity),
         neighbors=np.full(capacity, UNKNOWN),
+        nearest=np.empty(0),
         cutoff=np.inf,
-        older=False,
+        halved=False,
     )
     nearest = Job(look_up, Search(index, space.geometry, clusters, queries), scratch)
     examination = Examination(

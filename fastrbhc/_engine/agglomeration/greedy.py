@@ -55,6 +55,7 @@ from fastrbhc._engine.geometry.contract import leaf_values, merge
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.neighbors.contract import (
     UNKNOWN,
+    Lowered,
     Queries,
     Search,
     as_hint,
@@ -104,6 +105,7 @@ class Greedy:
     note_merge: Job  # for one pair, given as its slots
     rebuild_below: float
     unions_in_new_slots: bool
+    lowered: Lowered
     team: Team
 
 
@@ -169,7 +171,7 @@ def _initial_state(space: Space, threshold: float, log: MergeLog, threads: Threa
     links, batch, scratch = no_links(capacity), _empty_batch(n, capacity), threads.scratches[0]
     batch.queue[:n] = np.arange(n)[::-1]  # the last slots have the most older clusters
     batch.n_queued = n
-    queries = Queries(batch.queue, links.values, links.neighbors, threshold, True)
+    queries = Queries(batch.queue, links.values, links.neighbors, batch.nearest, threshold, True)
     search = Search(space.index, space.geometry, clusters, queries)
     in_index = Job(look_up, search, scratch)
     work = BatchWork(space.geometry, clusters, batch, links, in_index)
@@ -186,6 +188,7 @@ def _initial_state(space: Space, threshold: float, log: MergeLog, threads: Threa
         note_merge=refitting(space.index, clusters, scratch).merge,
         rebuild_below=space.index.rebuild_below,
         unions_in_new_slots=space.index.unions_in_new_slots,
+        lowered=space.index.lowered,
         team=team_of(threads.count),
     )
 
@@ -345,10 +348,10 @@ def _after_merging(state, scratch):
 def _look_up(work, first, last, scratch):
     """Look up a range of the queue; compare unions with the parts of later pairs too."""
     geometry, clusters, batch = work.geometry, work.clusters, work.batch
-    queue, values, copies, pairs = batch.queue, work.links.values, batch.copies, batch.n_pairs
+    queue, copies, pairs = batch.queue, batch.copies, batch.n_pairs
     call(work.look_up, first, last, scratch)
     for p in range(first, min(last, pairs)):
-        nearest, highest = values[queue[p]], batch.heights[pairs - 1]
+        nearest, highest = batch.nearest[p], batch.heights[pairs - 1]
         for start in range(2 * p // LEAF_SIZE * LEAF_SIZE, 2 * (pairs - 1), LEAF_SIZE):
             near = leaf_values(geometry, clusters, queue[p], copies + start, highest, scratch)
             while near:
@@ -404,7 +407,23 @@ def _settle(state, scratch):
         i = queue[q]
         link(clusters, nodes, links, i, links.values[i], links.neighbors[i])
         insert(heap, links, ranks, i)
+    _lower_links(state, scratch)
     return holding > 0 or pairs == 0
+
+
+@kernel
+def _lower_links(state, scratch):
+    """Make links stale that come later than the pair of their slot and a new union may come."""
+    links, lowered, clusters = state.links, state.lowered, state.clusters
+    call(state.note_merge, 0, 0, scratch)
+    for e in range(lowered.count):
+        i = lowered.slots[e]
+        if lowered.bounds[i] <= links.values[i]:
+            remove(state.heap, links, clusters.ranks, i)
+            link(clusters, state.log.nodes, links, i, lowered.bounds[i], i)
+            insert(state.heap, links, clusters.ranks, i)
+        lowered.bounds[i] = np.inf
+    lowered.count = 0
 
 
 @kernel

@@ -66,8 +66,9 @@ def new_rounds(n: int, capacity: int, threshold: float) -> Rounds:
         queue=np.empty(capacity, np.int32),
         values=np.full(capacity, np.inf),
         neighbors=np.full(capacity, UNKNOWN, np.int32),
+        nearest=np.empty(0),
         cutoff=threshold,
-        older=False,
+        halved=False,
     )
     queries.queue[:n] = np.arange(n)
     reverse = ReverseNeighbors(np.full(capacity, -1, np.int32), np.full(capacity, -1, np.int32))

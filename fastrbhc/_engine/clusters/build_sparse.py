@@ -181,9 +181,9 @@ def _compare(
 def _heaviest_first(points: SparseObservations) -> NDArray[np.intp]:
     """The points by their totals, the largest first.
 
-    In the greedy algorithm each pair is covered by its younger cluster, the one in the later slot.
-    Small rows are near to everything and are merged early. If they came first, they would be the
-    neighbours of most others, which would have to be looked up again and again.
+    Small rows are near to everything and are merged early. In the greedy algorithm each pair is
+    covered by its cluster in the later slot. If small rows came first, they would be the neighbours
+    of most others, which would have to be looked up again and again.
     """
     sums = np.add.reduceat(np.append(points.values, 0.0), points.starts[:-1])
     sums[points.starts[:-1] == points.starts[1:]] = 0.0

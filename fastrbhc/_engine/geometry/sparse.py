@@ -59,7 +59,7 @@ class SparseSeparable(NamedTuple):
 
     def scratch_shapes(self, n_features: int) -> ScratchShapes:
         return ScratchShapes(
-            matrix=(4, SLOTS_AT_A_TIME), lanes=(2, self.n_columns), bits=(1, self.n_columns)
+            matrix=(7, SLOTS_AT_A_TIME), lanes=(2, self.n_columns), bits=(1, self.n_columns)
         )
 
     def usual_backend(self) -> str:

@@ -143,35 +143,36 @@ def lower_by_further_tangents(clusters, i, start, stop, overlaps):
 
 
 @kernel
-def complement_overlaps(own, others, ceilings, size):
-    """Replace the s of other clusters by Δ′ with a query whose s is ``own``.
+def add_complements(own, scale, others, ceilings, out, size):
+    """Add Δ′ to Δ of a query whose s is ``own`` with other clusters that have the column.
 
-    The ceilings are n·c of each union. Both arrays have room for a multiple of eight.
+    The first row of ``others`` has their sums. The ceilings are n·c of each union. All arrays have
+    room for a multiple of eight.
     """
     for e in range(size, -(-size // LANES) * LANES):
-        others[e], ceilings[e] = 0.0, 1.0 + 2.0 * own
+        ceilings[e] = 1.0
     for e in range(0, size, LANES):
         u = load(ceilings, (e,))
         # Sums that were rounded up may leave less than nothing.
-        theirs = larger(u - load(others, (e,)), own)
+        theirs = larger(u - load(others, (0, e)) * scale, own)
         mine, both = larger(u - own, TINY), larger(theirs - own, TINY)
         theirs = larger(theirs, TINY)
         gain = both * rough_logs(both) + u * rough_logs(u)
-        store(others[e:], gain - (mine * rough_logs(mine) + theirs * rough_logs(theirs)))
+        gain = gain - (mine * rough_logs(mine) + theirs * rough_logs(theirs))
+        store(out[e:], load(out, (e,)) + gain)
 
 
 @kernel
-def complement_overlaps_at(own, others, ceiling, size):
+def add_complements_at(own, scale, others, ceiling, out, size):
     """The same with the smallest ceiling for all, as Δ′ falls with n: half as many logarithms."""
-    for e in range(size, -(-size // LANES) * LANES):
-        others[e] = 0.0
     mine = max(ceiling - own, TINY)
     constant = ceiling * quick_log(ceiling) - mine * quick_log(mine)
     for e in range(0, size, LANES):
-        theirs = larger(ceiling - load(others, (e,)), own)
+        theirs = larger(ceiling - load(others, (0, e)) * scale, own)
         both = larger(theirs - own, TINY)
         theirs = larger(theirs, TINY)
-        store(others[e:], both * rough_logs(both) - theirs * rough_logs(theirs) + constant)
+        gain = both * rough_logs(both) - theirs * rough_logs(theirs) + constant
+        store(out[e:], load(out, (e,)) + gain)
 
 
 @loose_kernel

@@ -24,10 +24,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from fastrbhc._engine.clusters.segments import next_entries
 from fastrbhc._engine.jit import inlined_kernel, kernel, loose_kernel
 from fastrbhc._engine.math.fast_log import LOG_OFF, ROUGH_LOG_OFF, quick_log, rough_logs
-from fastrbhc._engine.simd import LANES, larger, load, store
+from fastrbhc._engine.simd import LANES, load, store
 
 # Instead of 0 in u·log u.
 TINY = 1e-300
@@ -114,34 +116,61 @@ def bounds_from_overlaps(clusters, i, start, stop, offset, overlaps):
         overlaps[s] = value - _OVERLAPS_OFF * size - 1e-12 * terms
 
 
-@kernel
-def overlaps(own, others, shifts, size):
-    """Replace the s of other clusters by Δ with a query whose s is ``own``.
+@loose_kernel
+def put_shifts(weight, weights, offset, scratch):
+    """n·o of the unions with a run of slots, and T(0, n), into rows 2 and 3 of scratch.matrix."""
+    shifts, nothing = scratch.matrix[2], scratch.matrix[3]
+    for s in range(weights.size):
+        u = (weight + weights[s]) * offset
+        u = u if u > TINY else TINY
+        shifts[s], nothing[s] = u, u * quick_log(u)
 
-    The shifts are n·o of each union. Δ grows with either s, so that values rounded up give upper
-    bounds. Both arrays have room for a multiple of eight; most runs are short.
+
+@kernel
+def gather_shifts(slots, start, scratch):
+    """The same for some of the slots, into rows 4 and 5."""
+    for e in range(slots.size):
+        s = np.uint64(slots[e] - start)
+        scratch.matrix[4, e], scratch.matrix[5, e] = scratch.matrix[2, s], scratch.matrix[3, s]
+    for e in range(slots.size, -(-slots.size // LANES) * LANES):
+        scratch.matrix[4, e], scratch.matrix[5, e] = 1.0, 0.0
+
+
+@kernel
+def overlaps(own, linear, shift, scale, others, scratch, out, size):
+    """Δ of a query whose s is ``own`` with other clusters that have the column.
+
+    The rows of ``others`` are their sums and log(s + n·o) at their own weights, rounded down; n·o
+    and T(0, n) of the unions are those of `gather_shifts`. Δ grows with either s, so that sums
+    rounded up give upper bounds. If ``linear``, T(s, n) of the others is replaced by its tangent at
+    their own weights, which is below it; ``shift`` is the query's part of n·o. All arrays have room
+    for a multiple of eight; most runs are short.
     """
-    for e in range(size, -(-size // LANES) * LANES):
-        others[e], shifts[e] = 1.0, 1.0
     for e in range(0, size, LANES):
-        u = larger(load(shifts, (e,)), TINY)
-        theirs = u + load(others, (e,))
+        u = load(scratch.matrix, (4, e))
+        theirs = u + load(others, (0, e)) * scale
         mine, both = u + own, theirs + own
-        gain = both * rough_logs(both) + u * rough_logs(u)
-        store(others[e:], gain - (mine * rough_logs(mine) + theirs * rough_logs(theirs)))
+        gain = both * rough_logs(both) - mine * rough_logs(mine) + load(scratch.matrix, (5, e))
+        if linear:
+            gain = gain - (theirs * load(others, (1, e)) + shift)
+        else:
+            gain = gain - theirs * rough_logs(theirs)
+        store(out[e:], gain)
 
 
 @kernel
-def overlaps_at(own, others, shift, size):
-    """The same with the smallest shift for all, as Δ falls with n: half as many logarithms."""
-    for e in range(size, -(-size // LANES) * LANES):
-        others[e] = 1.0
-    u = max(shift, TINY)
+def overlaps_at(own, linear, shift, scale, others, u, out, size):
+    """The same with the smallest shift u for all, as Δ falls with n: half as many logarithms."""
     constant = u * quick_log(u) - (own + u) * quick_log(own + u)
     for e in range(0, size, LANES):
-        theirs = load(others, (e,)) + u
+        theirs = load(others, (0, e)) * scale + u
         both = theirs + own
-        store(others[e:], both * rough_logs(both) - theirs * rough_logs(theirs) + constant)
+        gain = both * rough_logs(both) + constant
+        if linear:
+            gain = gain - (theirs * load(others, (1, e)) + shift)
+        else:
+            gain = gain - theirs * rough_logs(theirs)
+        store(out[e:], gain)
 
 
 @kernel
@@ -191,18 +220,35 @@ def gather_up(clusters, i, scratch):
         row[segments.columns[p]] = 0.0
 
 
-@loose_kernel
+@kernel
 def overlap_with_spread(clusters, i, j, scale, offset, scratch):
-    """Σ Δ of slot i, which is spread out, and slot j."""
+    """Σ Δ of slot i, which is spread out, and slot j; Δ as `overlaps` has it."""
     segments, row, weights = clusters.segments, scratch.lanes[0], clusters.weights
+    mine, theirs = scratch.matrix[1], scratch.matrix[2]
     u = max((weights[i] + weights[j]) * offset, TINY)
-    nothing, result = u * quick_log(u), 0.0
-    for p in range(segments.places[j, 0], segments.places[j, 1]):
-        own = row[segments.columns[p]]
-        if own > 0.0:
-            other = scale * segments.sums[p]
-            both, mine, theirs = own + other + u, own + u, other + u
-            result += (both * quick_log(both) + nothing) - (
-                mine * quick_log(mine) + theirs * quick_log(theirs)
-            )
+    result, room = 0.0, mine.size - LANES
+    for start in range(segments.places[j, 0], segments.places[j, 1], room):
+        count = 0
+        for p in range(start, min(start + room, segments.places[j, 1])):
+            own = row[segments.columns[p]]
+            mine[count], theirs[count] = own, scale * segments.sums[p]
+            count += own > 0.0
+        result += _sum_of_overlaps(mine, theirs, u, count)
     return result
+
+
+@kernel
+def _sum_of_overlaps(mine, theirs, u, count):
+    """Σ Δ of two lists of s, which have room for a multiple of eight."""
+    total = 0.0
+    for e in range(count, -(-count // LANES) * LANES):
+        mine[e], theirs[e] = 1.0, 1.0
+    nothing = u * quick_log(u)
+    for e in range(0, count, LANES):
+        own, other = load(mine, (e,)) + u, load(theirs, (e,)) + u
+        both = own + (other - u)
+        gain = both * rough_logs(both) + nothing
+        store(mine[e:], gain - (own * rough_logs(own) + other * rough_logs(other)))
+    for e in range(count):
+        total += mine[e]
+    return total

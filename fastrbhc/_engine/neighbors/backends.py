@@ -15,7 +15,7 @@ from fastrbhc._engine.threads import Threads
 class Backend(NamedTuple):
     """How to make an index, and its properties."""
 
-    make_index: Callable[[Clusters, tuple[int, ...], Threads, bool], Any]
+    make_index: Callable[[Any, Clusters, Threads, bool], Any]
     scans: bool  # whether it scans all clusters, and so uses their mirror
     sparse: bool = False  # whether it is for clusters of sparse rows, and only for these
 

@@ -6,6 +6,8 @@ before, and each pair is examined only by its younger cluster.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,7 +22,7 @@ from fastrbhc._engine.geometry.contract import (
     violation_bounds,
 )
 from fastrbhc._engine.jit import kernel
-from fastrbhc._engine.neighbors.contract import hint_of
+from fastrbhc._engine.neighbors.contract import NONE_LOWERED, Lowered, hint_of
 from fastrbhc._engine.neighbors.ordering import comes_before
 from fastrbhc._engine.records import record
 from fastrbhc._engine.threads import Threads
@@ -36,6 +38,7 @@ class Brute:
     rebuild_below: float = 0.9
     unions_in_new_slots: bool = True
     n_parts: int = 0
+    lowered: Lowered = NONE_LOWERED
 
     def rebuild(self, clusters: Clusters, threads: Threads) -> NDArray[np.int64]:
         slots = np.flatnonzero(~np.isnan(clusters.weights[: clusters.n_slots]))
@@ -53,7 +56,7 @@ class Brute:
     def find(index, geometry, clusters, queries, first, last, scratch):
         # A group of queries scans the blocks together, so that each block is loaded from memory
         # once for all of them.
-        values, slots, older = queries.values, queries.neighbors, queries.older
+        values, slots, older = queries.values, queries.neighbors, queries.halved
         size, group, pairs = clusters.n_slots, scratch.group, scratch.pairs
         for begin in range(first, last, GROUP):
             count = _take_group(queries.queue, begin, min(begin + GROUP, last), group)
@@ -93,9 +96,7 @@ class Brute:
         return count
 
 
-def brute(
-    clusters: Clusters, box_features: tuple[int, ...], threads: Threads, audited: bool
-) -> Brute:
+def brute(geometry: Any, clusters: Clusters, threads: Threads, audited: bool) -> Brute:
     """The backend over clusters that fill the first slots."""
     return Brute()
 

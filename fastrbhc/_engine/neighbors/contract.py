@@ -7,7 +7,9 @@ The greedy algorithm requires that every pair of clusters is covered by the link
 link must not come later than the pair. If the neighbour of every union is looked up among all other
 clusters when the union is made, the younger cluster of each pair covers it. When a cluster is
 looked up again, only older clusters have to be considered. Scans make use of this by keeping the
-clusters in order of creation.
+clusters in order of creation. A backend may choose another cluster of each pair. Then a new union
+may have to be covered by the link of a cluster that was there before it, and that link is lowered:
+see `confirm` and `Lowered`.
 
 Methods that run inside kernels are declared below; those without a geometry are compiled once for
 all families. The methods in plain Python are
@@ -24,6 +26,8 @@ and the properties
     Whether greedy is to put unions into new slots after all others.
 ``n_parts``
     The number of parts to refit.
+``lowered``
+    Links to be lowered, a `Lowered`.
 """
 
 from __future__ import annotations
@@ -62,9 +66,23 @@ class Queries:
     queue: NDArray[Any]  # slots
     values: NDArray[np.float64]  # by slot: d to the nearest cluster, where there is one
     neighbors: NDArray[Any]  # by slot: a hint before, the nearest cluster or −1 after; see `find`
+    nearest: NDArray[np.float64]  # by place in the queue, as far as it goes: see `nearest_of_all`
     cutoff: float  # only clusters nearer than this count
-    older: bool  # whether clusters younger than the query may be left out
+    halved: bool  # whether one link for each pair of clusters is enough
     again: bool = False  # whether clusters have come back since the queries were last looked up
+
+
+@record
+class Lowered:
+    """Slots whose links may be too high for a new union; they become stale lower bounds."""
+
+    slots: NDArray[np.int64]  # (…,)
+    bounds: NDArray[np.float64]  # by slot; infinite for all others
+    count: int
+
+
+# For backends in which no link has to be lowered.
+NONE_LOWERED = Lowered(np.empty(0, np.int64), np.empty(0), 0)
 
 
 @record
@@ -98,9 +116,15 @@ def nearest(index, geometry, clusters, i, hint, cutoff, scratch):
 def find(index, geometry, clusters, queries, first, last, scratch):
     """Look up the neighbours of the slots queue[first:last].
 
-    If only older clusters count, a backend may return a larger lower bound than the value before,
-    with the slot itself as neighbour.
+    If one link for each pair is enough, a backend may return a larger lower bound than the value
+    before, with the slot itself as neighbour.
     """
+
+
+@contract_with_default
+def nearest_of_all(index, queries, i):
+    """d from slot i, just looked up, to the nearest cluster of all, or a lower bound of it."""
+    return queries.values[i]
 
 
 @contract
@@ -116,6 +140,11 @@ def possible_violations(index, geometry, clusters, a, b, height, part, parts, sc
 @contract_with_default
 def merged(index, clusters, i, j):
     """Update the index after slot j has been merged into slot i."""
+
+
+@contract_with_default
+def confirm(index, clusters):
+    """Let slots know of the unions that were looked up and not undone; fills ``lowered``."""
 
 
 @contract_with_default
@@ -139,7 +168,10 @@ def refit_rest(index, clusters):
 @kernel
 def look_up(search, first, last, scratch):
     """Look up a range of the queries."""
-    find(search.index, search.geometry, search.clusters, search.queries, first, last, scratch)
+    index, queries = search.index, search.queries
+    find(index, search.geometry, search.clusters, queries, first, last, scratch)
+    for q in range(first, min(last, queries.nearest.size)):
+        queries.nearest[q] = nearest_of_all(index, queries, queries.queue[q])
 
 
 @kernel
@@ -147,11 +179,14 @@ def fit(fitting, first, last, scratch):
     """Update the index for the merge of slot ``last`` into slot ``first``, or in some parts.
 
     One kernel for both, because most of their code is the same. The rest of the index, above all
-    parts, is updated as part number n_parts.
+    parts, is updated as part number n_parts. A pair of the same slot confirms all merges so far.
     """
     index, clusters = fitting.index, fitting.clusters
     if fitting.pairs:
-        merged(index, clusters, first, last)
+        if first == last:
+            confirm(index, clusters)
+        else:
+            merged(index, clusters, first, last)
     elif first == index.n_parts:
         refit_rest(index, clusters)
     else:

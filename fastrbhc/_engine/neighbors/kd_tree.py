@@ -12,6 +12,8 @@ ancestor it descends into the other child, if the bound of that child's box allo
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,10 +23,18 @@ from fastrbhc._engine.geometry.contract import (
     box_violation_bound,
     dissimilarity,
     leaf_values,
+    storage,
     violation_bounds,
 )
 from fastrbhc._engine.jit import inlined_kernel, kernel
-from fastrbhc._engine.neighbors.contract import hint_of, nearest, refit, refitting
+from fastrbhc._engine.neighbors.contract import (
+    NONE_LOWERED,
+    Lowered,
+    hint_of,
+    nearest,
+    refit,
+    refitting,
+)
 from fastrbhc._engine.neighbors.kd_order import tree_order
 from fastrbhc._engine.neighbors.ordering import comes_before
 from fastrbhc._engine.records import record
@@ -52,6 +62,7 @@ class KDTree:
     rebuild_below: float = 0.5
     unions_in_new_slots: bool = False
     n_parts: int = _SUBTREES
+    lowered: Lowered = NONE_LOWERED
 
     def rebuild(self, clusters: Clusters, threads: Threads) -> NDArray[np.int64]:
         slots = np.flatnonzero(~np.isnan(clusters.weights[: clusters.n_slots]))
@@ -159,15 +170,14 @@ class KDTree:
             _fit_node(index, clusters, node)
 
 
-def kd_tree(
-    clusters: Clusters, box_features: tuple[int, ...], threads: Threads, audited: bool
-) -> KDTree:
+def kd_tree(geometry: Any, clusters: Clusters, threads: Threads, audited: bool) -> KDTree:
     """The backend over the clusters, which are put into tree order.
 
-    Boxes also store the range of the features, which are columns of ``cached``. If audited, the
-    largest weights are stored as well, for ``possible_violations``.
+    Boxes also store the range of the geometry's box features, which are columns of ``cached``. If
+    audited, the largest weights are stored as well, for ``possible_violations``.
     """
     n_features, nodes = clusters.means.shape[0], 2 * _leaves_for(clusters.n_slots)
+    box_features = storage(geometry, n_features).box_features
     groups, n_numbers = -(-nodes // LANES), 2 * n_features + 1 + 2 * len(box_features)
     index = KDTree(
         boxes=np.empty((groups, n_numbers, LANES)),

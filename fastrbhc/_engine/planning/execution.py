@@ -14,7 +14,7 @@ from fastrbhc._engine.clusters.build import clusters_of_points
 from fastrbhc._engine.clusters.observations import Observations
 from fastrbhc._engine.clusters.record import Clusters
 from fastrbhc._engine.clusters.scratch import new_scratch
-from fastrbhc._engine.geometry.contract import for_clusters, storage, with_columns
+from fastrbhc._engine.geometry.contract import for_clusters, with_columns
 from fastrbhc._engine.neighbors.backends import BACKENDS
 from fastrbhc._engine.planning.plan import Plan
 from fastrbhc._engine.threads import Threads
@@ -36,8 +36,7 @@ def planned_space(
     plan: Plan, geometry: Any, clusters: Clusters, threads: Threads, audited: bool = False
 ) -> Space:
     """The clusters with an index over them."""
-    features = storage(geometry, clusters.means.shape[0]).box_features
-    index = BACKENDS[plan.neighbors].make_index(clusters, features, threads, audited)
+    index = BACKENDS[plan.neighbors].make_index(geometry, clusters, threads, audited)
     adapted = with_columns(for_clusters(geometry, clusters), plan.columns)
     return Space(adapted, clusters, index)
 
