@@ -126,8 +126,12 @@ def scaled(draw, family):
     bounded = np.isfinite(as_family(family).domain.upper)
     # Beyond that the textbook determinant of few rows, in floats, has too few digits to compare.
     largest = 100 if as_family(family).covariance == "none" else 3
-    exponent = draw(st.integers(-100, 0 if bounded else largest))
-    return Data(X * 10.0**exponent)
+    origin = as_family(family).domain.lower
+    origin = origin if np.isfinite(origin) else 0.0
+    # Beside an origin other than 0, small differences would vanish.
+    smallest = -100 if origin == 0.0 else 0
+    exponent = draw(st.integers(smallest, 0 if bounded else largest))
+    return Data(origin + (X - origin) * 10.0**exponent)
 
 
 @st.composite

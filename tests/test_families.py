@@ -23,10 +23,11 @@ def draw(name, rng, n, n_features):
     shape = (n, n_features)
     if name in ON_THE_WHOLE_LINE:
         return rng.normal(size=shape) * 10.0 ** rng.uniform(-3, 1)
-    if name == "bernoulli":
-        return rng.choice([0.0, 1e-9, 0.3, 0.5, 1.0 - 1e-9, 1.0], shape)
-    if name == "exponential":
-        return 10.0 ** rng.uniform(-9, 9, shape)
+    domain = families.as_family(name).domain
+    if np.isfinite(domain.upper):
+        return domain.upper * rng.choice([0.0, 1e-9, 0.3, 0.5, 1.0 - 1e-9, 1.0], shape)
+    if not domain.includes_lower:
+        return domain.lower + 10.0 ** rng.uniform(-9, 9, shape)
     counts = np.floor(10.0 ** rng.uniform(0, 9, shape)) * rng.integers(0, 2, shape)
     counts[:, 0] += name == "multinomial"
     return counts
@@ -34,8 +35,10 @@ def draw(name, rng, n, n_features):
 
 def nudged(name, X, relative, rng):
     """The same rows, with relative changes of at most that size."""
-    moved = X * (1.0 + relative * rng.uniform(-1.0, 1.0, X.shape))
-    return np.clip(moved, 0.0, 1.0) if name == "bernoulli" else moved
+    domain = families.as_family(name).domain
+    origin = domain.lower if np.isfinite(domain.lower) else 0.0
+    moved = origin + (X - origin) * (1.0 + relative * rng.uniform(-1.0, 1.0, X.shape))
+    return np.clip(moved, domain.lower, domain.upper)
 
 
 def assert_accurate(computed, X0, X1, family, weights0=None, weights1=None):
@@ -216,8 +219,8 @@ def test_symmetric_to_the_bit_and_never_negative(name):
 @every_family
 @pytest.mark.parametrize("copies", [(1, 1), (3, 1), (7, 3), (10, 9)])
 def test_exactly_zero_for_repeated_rows(name, copies):
-    row = np.array([[0.1, 0.3, 0.7]])
-    n0, n1 = copies
+    domain, (n0, n1) = families.as_family(name).domain, copies
+    row = max(domain.lower, 0.0) + np.array([[0.1, 0.3, 0.7]])
     assert fastrbhc.dissimilarity(row.repeat(n0, 0), row.repeat(n1, 0), name) == 0.0
 
 
