@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from fastrbhc._engine.clusters.observations import Observations
 from fastrbhc._register import import_modules
+from fastrbhc.families._from_phi import from_phi
 from fastrbhc.families._interface import (
     Domain,
     Family,
@@ -64,6 +65,7 @@ __all__ = [
     "as_family",
     "contraction",
     "family",
+    "from_phi",
     "geometry_of",
     "registered",
     "shift",

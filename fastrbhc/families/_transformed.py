@@ -33,7 +33,15 @@ AnyClass = TypeVar("AnyClass", bound=type)
 # Transformed values have to stay within these, as rows themselves do.
 _SMALLEST, _LARGEST = 1e-120, 1e120
 # What a family does with values once they are transformed.
-_OF_VALUES = ("divergence", "second_derivative", "variance_function", "phi", "smoothing_map")
+_OF_VALUES = (
+    "phi",
+    "divergence",
+    "divergence_bound",
+    "pair_bound",
+    "second_derivative",
+    "smoothing_map",
+    "variance_function",
+)
 
 
 def transformed(base: Any) -> Callable[[AnyClass], AnyClass]:
@@ -77,7 +85,7 @@ def transformed(base: Any) -> Callable[[AnyClass], AnyClass]:
             )
         base.check_rows(self, values)
 
-    methods: dict[str, Any] = {name: vars(base)[name] for name in _OF_VALUES if name in vars(base)}
+    methods: dict[str, Any] = {name: vars(base)[name] for name in _OF_VALUES}
     for method in (observe, in_units_of_rows, coordinates, draw_one_cluster, advice, check_rows):
         methods[method.__name__] = method
 
