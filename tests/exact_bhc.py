@@ -52,6 +52,27 @@ def _bernoulli(rows, model):
     return total
 
 
+def _geometric(rows, model):
+    n, d, total = len(rows), len(rows[0]), exactly(0)
+    for k, (a, b) in enumerate(zip(_each(model.yes, d), _each(model.no, d), strict=True)):
+        s = sum(row[k] for row in rows)
+        total += _log_beta(a + n, b + s) - _log_beta(a, b)
+    return total
+
+
+def _log_beta(a, b):
+    return mpmath.loggamma(a) + mpmath.loggamma(b) - mpmath.loggamma(a + b)
+
+
+def _exponential(rows, model):
+    n, d, total = len(rows), len(rows[0]), exactly(0)
+    for k, (a, b) in enumerate(zip(_each(model.shape, d), _each(model.waited, d), strict=True)):
+        s = sum(row[k] for row in rows)
+        total += a * mpmath.log(b) - (a + n) * mpmath.log(b + s)
+        total += mpmath.loggamma(a + n) - mpmath.loggamma(a)
+    return total
+
+
 def _diagonal_gaussian(rows, model):
     d = len(rows[0])
     means, scales = _each(model.mean, d), _each(model.scale, d)
@@ -84,6 +105,8 @@ def _normal(rows, m, scale, model):
 
 
 _OF = {
+    "geometric": _geometric,
+    "exponential": _exponential,
     "poisson": _poisson,
     "multinomial": _multinomial,
     "bernoulli": _bernoulli,

@@ -12,7 +12,7 @@ import math
 import exact_bhc
 import numpy as np
 from scipy import stats
-from scipy.special import gammaln, logsumexp
+from scipy.special import betaln, gammaln, logsumexp
 
 
 def log_marginal_likelihood(X, model):
@@ -35,6 +35,17 @@ def _multinomial(before, x, model):
 def _bernoulli(before, x, model):
     yes = (model.yes + before.sum(axis=0)) / (model.yes + model.no + len(before))
     return stats.bernoulli.logpmf(x, yes).sum()
+
+
+def _geometric(before, x, model):
+    """The predictive distribution is beta-geometric: B(a + 1, b + x)/B(a, b)."""
+    a, b = model.yes + len(before), model.no + before.sum(axis=0)
+    return (betaln(a + 1.0, b + x) - betaln(a, b)).sum()
+
+
+def _exponential(before, x, model):
+    shape, waited = model.shape + len(before), model.waited + before.sum(axis=0)
+    return stats.lomax.logpdf(x, shape, scale=waited).sum()
 
 
 def _gaussian(before, x, model):
@@ -65,6 +76,8 @@ def _student(before, x, m, scale, model):
 
 
 _PREDICTIVE = {
+    "geometric": _geometric,
+    "exponential": _exponential,
     "poisson": _poisson,
     "multinomial": _multinomial,
     "bernoulli": _bernoulli,
@@ -79,7 +92,8 @@ class Groups:
     def __init__(self, X, model):
         self.X, self.model, self.known = np.asarray(X, float), model, {}
         # SciPy's distributions of counts require integers.
-        whole = (np.floor(self.X) == self.X).all() or model.name.endswith("gaussian")
+        measurements = model.name.endswith("gaussian") or model.name == "exponential"
+        whole = (np.floor(self.X) == self.X).all() or measurements
         self.of_rows = log_marginal_likelihood if whole else exact_bhc.log_marginal_likelihood
 
     def log_marginal(self, members):

@@ -317,7 +317,7 @@ def test_a_merged_cluster_is_the_group_of_its_rows(name):
 @every_family
 def test_merging_is_the_same_to_the_bit_either_way(name):
     rng = np.random.default_rng(7)
-    X = draw(name, rng, 12, 4) 
+    X = draw(name, rng, 12, 4)
     X *= 1.0 if np.isfinite(families.as_family(name).domain.upper) else 1.1
     weights = rng.uniform(0.1, 5.0, 12)
     for _ in range(20):

@@ -14,7 +14,9 @@ from fastrbhc.bhc.dendrogram import BayesianDendrogram
 from fastrbhc.bhc.estimator import BHC
 from fastrbhc.bhc.marginal import log_marginal_likelihood
 from fastrbhc.bhc.models.beta_bernoulli import BetaBernoulli
+from fastrbhc.bhc.models.beta_geometric import BetaGeometric
 from fastrbhc.bhc.models.dirichlet_multinomial import DirichletMultinomial
+from fastrbhc.bhc.models.gamma_exponential import GammaExponential
 from fastrbhc.bhc.models.gamma_poisson import GammaPoisson
 from fastrbhc.bhc.models.normal_gamma import NormalGamma
 from fastrbhc.bhc.models.normal_wishart import NormalWishart
@@ -23,7 +25,9 @@ __all__ = [
     "BHC",
     "BayesianDendrogram",
     "BetaBernoulli",
+    "BetaGeometric",
     "DirichletMultinomial",
+    "GammaExponential",
     "GammaPoisson",
     "Model",
     "NormalGamma",

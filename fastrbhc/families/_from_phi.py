@@ -202,9 +202,7 @@ def _again(
     name: str | None,
 ) -> Family:
     """The record of a pickle."""
-    return from_phi(
-        *functions, domain=domain, smoothing=smoothing, reducible=reducible, name=name
-    )
+    return from_phi(*functions, domain=domain, smoothing=smoothing, reducible=reducible, name=name)
 
 
 def _check_slope(phi: Function, derivative: Function, domain: Domain) -> None:

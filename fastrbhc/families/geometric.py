@@ -73,7 +73,7 @@ class Geometric(NamedTuple):
         return overdispersed(X.mean(axis=0), 1.0, X.shape, rng)
 
     def phi(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        return xlogy(x, x) - (x + 1.0) * np.log1p(x)
+        return xlogy(x, x / (1.0 + x)) - np.log1p(x)  # of the same sign: nothing cancels
 
     def divergence(family, value, mean, step):
         return overdispersed_divergence(1.0, value, mean, step)

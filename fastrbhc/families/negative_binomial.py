@@ -91,7 +91,9 @@ class NegativeBinomial(NamedTuple):
     def phi(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.dispersion == 0.0:
             return xlogy(x, x) - x
-        return xlogy(x, x) - (x + 1.0 / self.dispersion) * np.log1p(self.dispersion * x)
+        # With another linear part, both terms have the same sign, and nothing cancels.
+        scaled = self.dispersion * x
+        return (xlogy(scaled, scaled / (1.0 + scaled)) - np.log1p(scaled)) / self.dispersion
 
     def divergence(family, value, mean, step):
         return overdispersed_divergence(family.dispersion, value, mean, step)
