@@ -104,36 +104,32 @@ def from_phi(
     >>> positive = Domain(lower=0.0, includes_lower=False)
     >>> shannon = from_phi(lambda x: x * math.log(x), lambda x: math.log(x) + 1.0, domain=positive)
     >>> linkage([[1.0], [2.0], [9.0]], shannon).heights.round(6).tolist()
-    [0.169899, 3.240593]
+    [0.169899, 4.355884]
     """
     chosen = Domain() if domain is None else domain
-    functions = [_plain(phi, "phi"), _plain(derivative, "derivative")]
+    given = {"phi": phi, "derivative": derivative}
     if second_derivative is not None:
-        functions.append(_plain(second_derivative, "second_derivative"))
-    _check_slope(functions[0], functions[1], chosen)
-    cls = _class_of(tuple(functions), chosen, reducible, name)
+        given["second_derivative"] = second_derivative
+    for what, function in given.items():
+        if not callable(function):
+            raise TypeError(f"{what} has to be a function of one number, got {function!r}")
+    _check_slope(phi, derivative, chosen)
+    cls = _class_of(tuple(given.values()), chosen, reducible, name)
     if name is not None:
         register(cls, name)
     return as_family(cls(smoothing))
 
 
-def _plain(function: Any, what: str) -> Function:
-    """A Python function that a kernel can be made of."""
-    if not callable(function):
-        raise TypeError(f"{what} has to be a function of one number, got {function!r}")
-    function = getattr(function, "py_func", function)  # of one that Numba has compiled
-    return function if isinstance(function, types.FunctionType) else _calling(function)
+def _kernel_of(function: Any) -> Any:
+    """A kernel of a Python function, of one that Numba has compiled, or of one of a library."""
+    function = getattr(function, "py_func", function)
+    if isinstance(function, types.FunctionType):
+        return open_kernel(function)
 
-
-@functools.cache
-def _calling(function: Any) -> Function:
-    """The same as a Python function: those of ``math`` and NumPy are none."""
-
-    def call(x):  # type: ignore[no-untyped-def]
+    def call(x):
         return function(x)
 
-    call.__name__ = getattr(function, "__name__", "function")
-    return call
+    return open_kernel(call)
 
 
 @functools.cache
@@ -141,8 +137,8 @@ def _class_of(
     functions: tuple[Function, ...], domain: Domain, reducible: bool, name: str | None
 ) -> Any:
     """The class of a family, the same for the same functions."""
-    phi_kernel, slope_kernel, *others = map(open_kernel, functions)
-    title = name or f"from_phi({functions[0].__name__})"
+    phi_kernel, slope_kernel, *others = map(_kernel_of, functions)
+    title = name or f"from_phi({getattr(functions[0], '__name__', 'phi')})"
     lower, upper = float(domain.lower), float(domain.upper)
 
     class FromPhi(NamedTuple):
@@ -185,7 +181,7 @@ def _class_of(
     if others:
         curvature_kernel = others[0]
 
-        def second_derivative(family, x):  # type: ignore[no-untyped-def]
+        def second_derivative(family, x):
             return curvature_kernel(x)
 
         made.second_derivative, made.divergence = second_derivative, divergence_by_curvature

@@ -19,6 +19,9 @@ entropy_share
     from it; without one, all pairs of sparse rows are evaluated.
 domain
     The values that a row may hold.
+base
+    The record of another family, if d is that of transformed rows: see ``_transformed``. Default:
+    None.
 
 Methods of a separable family, the first four of which run inside kernels:
 
@@ -131,6 +134,8 @@ class Family(Protocol):
 
     @property
     def domain(self) -> Domain: ...
+    @property
+    def base(self) -> Family | None: ...
     def check(self) -> None: ...
     def check_rows(self, X: NDArray[np.float64]) -> None: ...
     def advice(self, X: NDArray[np.float64], names: list[str] | None) -> Sequence[str]: ...
@@ -322,6 +327,7 @@ def _no_check(self: Any, X: Any = None) -> None:
 
 
 _DEFAULTS: dict[str, Any] = {
+    "base": None,
     "smoothing_map": _no_smoothing,
     "n_parameters": _one_per_column,
     "observe": _rows_as_they_are,

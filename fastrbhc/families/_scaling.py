@@ -145,15 +145,9 @@ def unscaled(means: NDArray[np.float64], centre: Columns, scale: Columns) -> NDA
     return means * np.array(scale) + np.array(centre)
 
 
-def roots_of_counts(X: NDArray[np.float64], dispersion: float = 0.0) -> NDArray[np.float64]:
-    """2√(x + ⅜), whose variance is about 1 for Poisson counts of any mean (Anscombe 1948).
-
-    For counts of variance m + αm² it is 2·arsinh(√(α(x + ⅜)))/√α, with α the dispersion.
-    """
-    if dispersion == 0.0:
-        return 2.0 * np.sqrt(X + 0.375)
-    root = np.sqrt(dispersion)
-    return np.arcsinh(root * np.sqrt(X + 0.375)) * (2.0 / root)
+def roots_of_counts(X: NDArray[np.float64]) -> NDArray[np.float64]:
+    """2√(x + ⅜), whose variance is about 1 for Poisson counts of any mean (Anscombe 1948)."""
+    return 2.0 * np.sqrt(X + 0.375)
 
 
 def check_scaling(centre: Columns, scale: Columns) -> None:

@@ -85,7 +85,11 @@ def transformed(base: Any) -> Callable[[AnyClass], AnyClass]:
             )
         base.check_rows(self, values)
 
+    def record_of_base(self: Any) -> Any:
+        return base(*(getattr(self, name) for name in base._fields))
+
     methods: dict[str, Any] = {name: vars(base)[name] for name in _OF_VALUES}
+    methods["base"] = property(record_of_base)
     for method in (observe, in_units_of_rows, coordinates, draw_one_cluster, advice, check_rows):
         methods[method.__name__] = method
 

@@ -7,19 +7,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from scipy.special import xlogy
+from scipy.special import xlog1py
 
 from fastrbhc._engine.math.entropy import overdispersed_divergence
 from fastrbhc.families._advice import not_whole
 from fastrbhc.families._draws import overdispersed
 from fastrbhc.families._interface import Domain, are_counts, family
-from fastrbhc.families._scaling import roots_of_counts
 from fastrbhc.families._smoothing import (
     Smoothing,
     check_rows_beside_shift,
     check_shift,
     shift,
 )
+
+_TINY = 1e-300
 
 
 @family("geometric", separable=True, reducible=False, domain=Domain(lower=0.0))
@@ -62,7 +63,7 @@ class Geometric(NamedTuple):
         return not_whole(X)
 
     def coordinates(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        return roots_of_counts(X, 1.0)
+        return np.cbrt(X + 0.375)  # nearly normal, as for `Exponential`
 
     def smoothing_map(self, n_features: int) -> Smoothing:
         return shift(self.smoothing)
@@ -73,7 +74,8 @@ class Geometric(NamedTuple):
         return overdispersed(X.mean(axis=0), 1.0, X.shape, rng)
 
     def phi(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        return xlogy(x, x / (1.0 + x)) - np.log1p(x)  # of the same sign: nothing cancels
+        # Both terms have the same sign, and nothing cancels.
+        return -xlog1py(x, 1.0 / np.maximum(x, _TINY)) - np.log1p(x)
 
     def divergence(family, value, mean, step):
         return overdispersed_divergence(1.0, value, mean, step)

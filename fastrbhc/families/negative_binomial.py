@@ -7,19 +7,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from scipy.special import xlogy
+from scipy.special import xlog1py, xlogy
 
 from fastrbhc._engine.math.entropy import overdispersed_divergence
 from fastrbhc.families._advice import not_whole
 from fastrbhc.families._draws import overdispersed
 from fastrbhc.families._interface import Domain, are_counts, family
-from fastrbhc.families._scaling import roots_of_counts
 from fastrbhc.families._smoothing import (
     Smoothing,
     check_rows_beside_shift,
     check_shift,
     shift,
 )
+
+_TINY = 1e-300
 
 
 @family("negative_binomial", separable=True, reducible=False, domain=Domain(lower=0.0))
@@ -48,7 +49,7 @@ class NegativeBinomial(NamedTuple):
 
     References
     ----------
-    Anscombe (1948), Biometrika 35, for the coordinates. Jørgensen (1987), J. R. Stat. Soc. B 49,
+    Anscombe (1950), Biometrika 37, for the distribution. Jørgensen (1987), J. R. Stat. Soc. B 49,
     for variance functions.
 
     Examples
@@ -78,7 +79,7 @@ class NegativeBinomial(NamedTuple):
         return not_whole(X)
 
     def coordinates(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        return roots_of_counts(X, self.dispersion)
+        return np.cbrt(X + 0.375)  # nearly normal, as for `Gamma`
 
     def smoothing_map(self, n_features: int) -> Smoothing:
         return shift(self.smoothing)
@@ -93,7 +94,8 @@ class NegativeBinomial(NamedTuple):
             return xlogy(x, x) - x
         # With another linear part, both terms have the same sign, and nothing cancels.
         scaled = self.dispersion * x
-        return (xlogy(scaled, scaled / (1.0 + scaled)) - np.log1p(scaled)) / self.dispersion
+        inverse = 1.0 / np.maximum(scaled, _TINY)
+        return -(xlog1py(scaled, inverse) + np.log1p(scaled)) / self.dispersion
 
     def divergence(family, value, mean, step):
         return overdispersed_divergence(family.dispersion, value, mean, step)
