@@ -484,6 +484,8 @@ def _bhc() -> Iterator[Case]:
         ("geometric", ("counts", 200, 3), 1.0),
         (bhc.BetaGeometric(yes=2.0, no=9.0), ("sparse", 150, 12), 0.1),
         ("exponential", ("positive", 200, 3), 1.0),
+        ("von_mises_fisher", ("blobs", 200, 3), 1.0),
+        ("von_mises_fisher", ("normal", 150, 12), 0.1),
         (bhc.GammaExponential(shape=2.0, waited=9.0), ("grid", 150, 12), 0.1),
     ):
         yield bhc_case(model, data, alpha)

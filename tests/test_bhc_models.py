@@ -17,6 +17,7 @@ from fastrbhc.bhc import (
     GammaPoisson,
     NormalGamma,
     NormalWishart,
+    VonMisesFisherDirections,
     as_model,
     log_marginal_likelihood,
     model,
@@ -33,6 +34,7 @@ NAMES = [
     "exponential",
     "gaussian",
     "diagonal_gaussian",
+    "von_mises_fisher",
 ]
 every_model = pytest.mark.parametrize("name", NAMES)
 
@@ -144,6 +146,16 @@ def test_clusters_that_are_flat_but_for_the_prior():
     X = rng.normal(size=(4, 1)) * np.array([1.0, 2.0, -1.0, 0.5, 3.0])  # one direction
     for scale in (1e-10, 1e-14, 1e-18):
         agree(X, NormalWishart(0.0, scale=scale * np.eye(5)))
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize("d", [1, 2, 3, 10, 60, 400])
+@pytest.mark.parametrize("concentration", [1e-6, 1.0, 30.0, 1e5])
+def test_directions_in_any_number_of_columns(d, concentration):
+    X = np.random.default_rng(14).normal(size=(6, d)) + 0.5
+    for strength in (1e-6, 1.0, 1e3):
+        agree(X, VonMisesFisherDirections(concentration, np.ones(d), strength))
+    agree(1e100 * X, VonMisesFisherDirections())
 
 
 @pytest.mark.fast
@@ -289,6 +301,9 @@ def test_what_is_no_model(given_model, hyperparameters, error, message):
         (NormalWishart(scale=1e-130 * np.eye(3)), "squares of that overflow"),
         (NormalGamma(scale=-1.0), "scale has to be positive"),
         (BetaGeometric(yes=0.0), "yes has to be positive"),
+        (VonMisesFisherDirections(mean=[0.0, 0.0, 0.0]), "mean has to be a direction"),
+        (VonMisesFisherDirections(mean=[1.0]), r"mean has shape \(1,\), expected \(3,\)"),
+        (VonMisesFisherDirections(concentration=0.0), "concentration has to be positive"),
         (NormalGamma(strength=np.nan), "strength has to be positive"),
     ],
     ids=str,
