@@ -228,11 +228,14 @@ def greedy_by_matrix(X, family):
     X = np.asarray(X, float)
     if family == "von_mises_fisher":
         X = X / np.linalg.norm(X, axis=1, keepdims=True)
+    declared = as_family(family)
+    if hasattr(declared, "transformed"):
+        X = declared.observe(X).means
     n, d = X.shape
     weights, sums, products = np.ones(n), X.copy(), np.einsum("ij,ik->ijk", X, X)
     if family == "multinomial":
         weights = X.sum(axis=1)
-    declared, smoothing = as_family(family), as_family(family).smoothing_map(d)
+    smoothing = declared.smoothing_map(d)
     phi = _PHI.get(family, lambda x: declared.phi(smoothing.scale * x + smoothing.offset))
 
     def cost(weights, sums, products):

@@ -19,6 +19,9 @@ entropy_share
     from it; without one, all pairs of sparse rows are evaluated.
 domain
     The values that a row may hold.
+base
+    The record of another family, if d is that of transformed rows: see ``_transformed``. Default:
+    None.
 
 Methods of a separable family, the first four of which run inside kernels:
 
@@ -131,6 +134,8 @@ class Family(Protocol):
 
     @property
     def domain(self) -> Domain: ...
+    @property
+    def base(self) -> Family | None: ...
     def check(self) -> None: ...
     def check_rows(self, X: NDArray[np.float64]) -> None: ...
     def advice(self, X: NDArray[np.float64], names: list[str] | None) -> Sequence[str]: ...
@@ -150,6 +155,8 @@ class Family(Protocol):
 _LARGEST_DRAWN = 1e15
 
 _REGISTER = Register("family", "families")
+# How many families had a class of that name.
+_SO_FAR: dict[str, int] = {}
 FamilyClass = TypeVar("FamilyClass", bound=type)
 
 
@@ -205,40 +212,82 @@ def family(
     """
 
     def declare(cls: FamilyClass) -> FamilyClass:
-        required = "divergence" if separable else "geometry"
-        if not hasattr(cls, required):
-            raise TypeError(
-                f"the family {cls.__name__} has to define the method {required!r}, "
-                f"because it states separable={separable}"
-            )
-        stated: dict[str, Any] = {
-            "name": name,
-            "separable": separable,
-            "reducible": reducible,
-            "quadratic": quadratic,
-            "covariance": covariance,
-            "entropy_share": entropy_share,
-        }
-        if domain is not None:
-            stated["domain"] = domain
-        elif not hasattr(cls, "domain"):
-            raise TypeError(f"the family {cls.__name__} has to state its domain")
-        for key, value in stated.items():
-            setattr(cls, key, value)
-        defaults = dict(_DEFAULTS)
-        if separable:
-            defaults["divergence_bound"] = vars(cls)["divergence"]
-            known = hasattr(cls, "variance_function")
-            defaults["pair_bound"] = pair_bound_by_variance if known else pair_bound_by_divergences
-            defaults["variance_function"] = unknown_variance
-            defaults["second_derivative"] = second_derivative_by_steps
-        for key, method in defaults.items():
-            if not hasattr(cls, key):
-                setattr(cls, key, method)
-        _REGISTER.add(cls, name, *aliases)
-        return cls
+        made = complete(
+            cls,
+            name,
+            separable=separable,
+            reducible=reducible,
+            domain=domain,
+            quadratic=quadratic,
+            covariance=covariance,
+            entropy_share=entropy_share,
+        )
+        register(made, name, *aliases)
+        return made
 
     return declare
+
+
+def complete(
+    cls: FamilyClass,
+    name: str,
+    *,
+    separable: bool,
+    reducible: bool,
+    domain: Domain | None = None,
+    quadratic: bool = False,
+    covariance: str = "none",
+    entropy_share: float = 0.0,
+) -> FamilyClass:
+    """The class with its properties and all methods, not registered; see `family`."""
+    required = "divergence" if separable else "geometry"
+    if not hasattr(cls, required):
+        raise TypeError(
+            f"the family {cls.__name__} has to define the method {required!r}, "
+            f"because it states separable={separable}"
+        )
+    stated: dict[str, Any] = {
+        "name": name,
+        "separable": separable,
+        "reducible": reducible,
+        "quadratic": quadratic,
+        "covariance": covariance,
+        "entropy_share": entropy_share,
+    }
+    if domain is not None:
+        stated["domain"] = domain
+    elif not hasattr(cls, "domain"):
+        raise TypeError(f"the family {cls.__name__} has to state its domain")
+    for key, value in stated.items():
+        setattr(cls, key, value)
+    defaults = dict(_DEFAULTS)
+    if separable:
+        defaults["divergence_bound"] = vars(cls)["divergence"]
+        known = hasattr(cls, "variance_function")
+        defaults["pair_bound"] = pair_bound_by_variance if known else pair_bound_by_divergences
+        defaults["variance_function"] = unknown_variance
+        defaults["second_derivative"] = second_derivative_by_steps
+    for key, method in defaults.items():
+        if not hasattr(cls, key):
+            setattr(cls, key, method)
+    _tell_apart(cls)
+    return cls
+
+
+def _tell_apart(cls: type) -> None:
+    """Number a class if there was one of the same name, such as in a cell that is executed again.
+
+    Numba knows records inside records by the names of their classes. It would call the kernels of
+    the other one.
+    """
+    count = _SO_FAR[cls.__name__] = _SO_FAR.get(cls.__name__, 0) + 1
+    if count > 1:
+        cls.__name__ = f"{cls.__name__}_{count}"
+
+
+def register(cls: type, *names: str) -> None:
+    """Make a family known by its names."""
+    _REGISTER.add(cls, *names)
 
 
 def _no_smoothing(self: Any, n_features: int) -> Smoothing:
@@ -278,6 +327,7 @@ def _no_check(self: Any, X: Any = None) -> None:
 
 
 _DEFAULTS: dict[str, Any] = {
+    "base": None,
     "smoothing_map": _no_smoothing,
     "n_parameters": _one_per_column,
     "observe": _rows_as_they_are,
