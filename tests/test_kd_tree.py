@@ -403,7 +403,7 @@ def assert_arranged(X, n_threads):
     while capacity < len(X):
         capacity *= 2
     with Threads([new_scratch(geometry, X.shape[1]) for _ in range(n_threads)]) as threads:
-        order = tree_order(clusters, np.arange(len(X)), capacity, threads)
+        order = tree_order(clusters, np.ones(X.shape[1]), np.arange(len(X)), capacity, threads)
     np.testing.assert_array_equal(np.sort(order), np.arange(len(X)))
     parts = [(0, capacity)]
     while parts:

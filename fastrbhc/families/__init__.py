@@ -21,6 +21,7 @@ from fastrbhc.families._interface import (
 from fastrbhc.families._smoothing import Smoothing, contraction, shift
 from fastrbhc.families.bernoulli import Bernoulli
 from fastrbhc.families.binomial import Binomial
+from fastrbhc.families.categorical import Categorical
 from fastrbhc.families.diagonal_gaussian import DiagonalGaussian
 from fastrbhc.families.exponential import Exponential
 from fastrbhc.families.gamma import Gamma
@@ -32,6 +33,7 @@ from fastrbhc.families.multinomial import Multinomial
 from fastrbhc.families.negative_binomial import NegativeBinomial
 from fastrbhc.families.pareto import Pareto
 from fastrbhc.families.poisson import Poisson
+from fastrbhc.families.product import Block, Product
 from fastrbhc.families.rayleigh import Rayleigh
 from fastrbhc.families.spherical_gaussian import SphericalGaussian
 from fastrbhc.families.von_mises_fisher import VonMisesFisher
@@ -43,6 +45,8 @@ import_modules(__name__, __path__)
 __all__ = [
     "Bernoulli",
     "Binomial",
+    "Block",
+    "Categorical",
     "DiagonalGaussian",
     "Domain",
     "Exponential",
@@ -57,6 +61,7 @@ __all__ = [
     "Observations",
     "Pareto",
     "Poisson",
+    "Product",
     "Rayleigh",
     "Smoothing",
     "SphericalGaussian",

@@ -68,6 +68,13 @@ Methods of a separable family, the first four of which run inside kernels:
     Sentences on rows that can be clustered but look like something else than the family is for,
     such as counts among measurements. They become warnings when a tree is built. X is a sample of
     the rows, ``names`` a list of the names of the columns, or None. Default: none.
+``normalised()``
+    The record with its numbers as floats, if its parameters are not all numbers. Optional.
+``place(table)``, ``encode(table)``
+    The record with what it has to know of the columns, such as levels, and the rows as numbers, if
+    they need not be numbers: see ``_columns``. Optional.
+``width(n_columns)``
+    The number of columns of ``observe``, if it is another one. Optional.
 ``check()``
     Raises ValueError for parameters outside their range. Optional.
 ``check_rows(X)``
@@ -411,14 +418,14 @@ def registered() -> dict[str, type]:
     return dict(_REGISTER)
 
 
-def as_family(family: str | Family) -> Family:
+def as_family(family: str | Family | dict[Any, Any]) -> Family:
     """The family of that name, or the record itself, with its numbers as floats.
 
     Parameters
     ----------
-    family : str, record or class
+    family : str, record, class or dict
         A name or alias, a record, or a class, which stands for the record of its defaults. "auto"
-        is ``Gaussian(smoothing="auto")``.
+        is ``Gaussian(smoothing="auto")``. A dict from families to columns is a `Product`.
 
     Returns
     -------
@@ -431,6 +438,8 @@ def as_family(family: str | Family) -> Family:
     >>> as_family("poisson") == as_family(Poisson) == Poisson(smoothing=0.01)
     True
     """
+    if isinstance(family, dict):
+        return as_family(_REGISTER["product"](family))
     if isinstance(family, str):
         if family == "auto":  # the default: measurements, with a smoothing that fits their scale
             return as_family(_REGISTER["gaussian"]("auto"))
@@ -444,7 +453,9 @@ def as_family(family: str | Family) -> Family:
     # One compilation per family, whether a parameter was typed 1 or 1.0.
     cls: Any = type(family)
     try:
-        record: Family = cls(*map(_parameter, family))
+        record: Family = (
+            family.normalised() if hasattr(family, "normalised") else cls(*map(_parameter, family))
+        )
     except OverflowError:
         raise ValueError(
             f"a parameter of the family {cls.name!r} is too large for double precision"
