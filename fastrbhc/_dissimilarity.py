@@ -14,6 +14,7 @@ from fastrbhc._engine.clusters.scratch import new_scratch
 from fastrbhc._engine.geometry.contract import curvature, put_covariances
 from fastrbhc._engine.jit import kernel
 from fastrbhc._row_validation import check_groups, check_rows, joined
+from fastrbhc._table import placed
 from fastrbhc._validation import check_covariance, check_variances
 from fastrbhc.families import Family, as_family, geometry_of
 
@@ -39,7 +40,7 @@ def dissimilarity(X0: ArrayLike, X1: ArrayLike, family: str | Family) -> float:
     >>> fastrbhc.dissimilarity([[0.0, 0.0], [2.0, 0.0]], [[1.0, 3.0]], "ward")
     3.0
     """
-    family = as_family(family)
+    family = placed(as_family(family), X0, X1)
     rows0, rows1 = check_groups(X0, X1, family)
     labels = np.repeat([0, 1], [rows0.shape[0], rows1.shape[0]])
     rows = family.observe(joined(rows0, rows1))
@@ -107,7 +108,7 @@ def taylor_dissimilarity(
     >>> round(fastrbhc.taylor_dissimilarity(X0, X1, "poisson", mean=[40, 10]), 4)
     0.177
     """
-    family = as_family(family)
+    family = placed(as_family(family), X0, X1)
     rows0, rows1 = check_groups(X0, X1, family)
     n_features = rows0.shape[1]
     if not hasattr(family.geometry(n_features), "curvature"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -11,6 +12,7 @@ from fastrbhc._choosing import Guess, grow
 from fastrbhc._options import LinkageOptions, layout_for
 from fastrbhc._progress import compiling_shown
 from fastrbhc._row_validation import check_rows, names_of_columns
+from fastrbhc._table import placed
 from fastrbhc._validation import check_weights
 from fastrbhc.families import Family, as_family
 from fastrbhc.tree.dendrogram import Dendrogram, forest_at
@@ -19,7 +21,7 @@ from fastrbhc.tree.origin import Chosen, remembering
 
 def linkage(
     X: ArrayLike,
-    family: str | Family = "auto",
+    family: str | Family | dict[Any, Any] = "auto",
     *,
     algorithm: str = "auto",
     neighbors: str = "auto",
@@ -44,11 +46,14 @@ def linkage(
     X : array-like of shape (n, d)
         Rows of counts or measurements: an array of any layout, a data frame, or, for families of
         counts, a sparse matrix, which stays sparse if it is large and most of its values are zero.
-    family : str or record, default="auto"
+    family : str, record or dict, default="auto"
         A record from `fastrbhc.families`, or its name: "spherical_gaussian" (or "ward"),
         "gaussian", "diagonal_gaussian", "von_mises_fisher" (or "cosine"), "poisson",
-        "multinomial", "bernoulli", "exponential". "auto" is for measurements: a Gaussian with full
-        covariance whose smoothing is derived from the rows, ``Gaussian(smoothing="auto")``.
+        "multinomial", "bernoulli", "exponential" and more: see the guide. "auto" is for
+        measurements: a Gaussian with full covariance whose smoothing is derived from the rows,
+        ``Gaussian(smoothing="auto")``. Columns of different kinds have a dict from families to
+        columns, ``{"poisson": ["visits"], "gaussian": ["age", "income"]}``: see
+        `fastrbhc.families.Product`.
     algorithm : {"auto", "greedy", "levels", "nn_chain"}, default="auto"
         "greedy" merges the nearest pair of all at every step, and is exact for every family.
         "levels" merges many pairs of reciprocal nearest neighbours at a time, on all threads. It
@@ -116,15 +121,15 @@ def linkage(
     >>> fastrbhc.linkage(X, "poisson", threshold="gap").n_trees
     2
     """
-    family = as_family(family)
+    distribution = placed(as_family(family), X, feature_names=feature_names)
     options = LinkageOptions(algorithm, neighbors, threshold, n_jobs, progress, audit)
-    checked = options.checked(family)
-    rows = [check_rows(X, family, layout=layout_for(neighbors), feature_names=feature_names)]
+    checked = options.checked(distribution)
+    rows = [check_rows(X, distribution, layout=layout_for(neighbors), feature_names=feature_names)]
     weights = check_weights(sample_weight, rows[0].shape[0])
     names = names_of_columns(X, feature_names, rows[0].shape[1])
-    warn_of_misfits(rows[0], family, names)
+    warn_of_misfits(rows[0], distribution, names)
     with compiling_shown(checked.progress):
-        grown = grow(rows, family, weights, checked, Guess())
+        grown = grow(rows, distribution, weights, checked, Guess())
     tree, level = grown.tree, grown.threshold
     if threshold is None:
         return remembering(tree, names)

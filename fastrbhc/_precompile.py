@@ -133,9 +133,12 @@ def _several(given: Any) -> list[Any]:
 
 
 def families_of_the_package() -> list[str]:
-    """Names of all families whose kernels are kept on disk."""
+    """Names of all families whose kernels are kept on disk.
+
+    Products have kernels for each combination of families, and are compiled when they are used.
+    """
     classes: Any = registered().values()
-    return sorted({cls.name for cls in classes if _is_ours(cls)})
+    return sorted({cls.name for cls in classes if _is_ours(cls) and not hasattr(cls, "place")})
 
 
 def _is_ours(cls: type) -> bool:

@@ -12,6 +12,7 @@ from sklearn.utils import check_array
 from fastrbhc._containers import as_matrix, check_memory, column_names, memory
 from fastrbhc._engine.clusters.observations import column_ranges
 from fastrbhc._engine.clusters.sparse_rows import canonical
+from fastrbhc._table import table_of
 from fastrbhc._validation import check_names
 from fastrbhc.families import Domain, Family
 
@@ -113,6 +114,8 @@ def as_rows(
     layout: str = "dense",
 ) -> Any:
     """X as a float64 matrix, sparse if it was and the family takes that; values unchecked."""
+    if hasattr(family, "encode"):
+        X = family.encode(table_of(X))
     if _is_matrix(X, min_rows):
         return X
     matrix = as_matrix(X, name, fits_memory=layout == "dense")
@@ -172,6 +175,8 @@ def check_values(
     layout: str = "dense",
 ) -> Any:
     """Reject values outside the domain of a family, naming the first such row and column."""
+    if hasattr(family, "parts"):
+        return _check_parts(values, family, columns, name, layout)
     if layout == "sparse" and family.domain.takes_sparse:
         values = csr_array(values)
     elif layout == "sparse":
@@ -255,6 +260,18 @@ def check_values(
     _check_resolution(values, family, name)
     family.check_rows(values)
     return whole
+
+
+def _check_parts(
+    values: Any, family: Any, columns: list[str] | None, name: str, layout: str
+) -> Any:
+    """The same for a product: each block of columns by its own family."""
+    if layout == "sparse":
+        raise ValueError("neighbors='inverted' is for a single family of counts, not for products")
+    names = [f"{k}" for k in range(values.shape[1])] if columns is None else columns
+    for block, (distribution, part) in zip(family.blocks, family.parts(values), strict=True):
+        check_values(part, distribution, [names[k] for k in block.columns], name)
+    return values
 
 
 def _stays_sparse(X: Any, family: HasDomain) -> bool:

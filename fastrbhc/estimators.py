@@ -24,6 +24,7 @@ from fastrbhc._options import (
 )
 from fastrbhc._progress import compiling_shown
 from fastrbhc._row_validation import names_of_columns
+from fastrbhc._table import placed
 from fastrbhc._validation import check_count, check_weights
 from fastrbhc.assessment.assess import DEFAULT_RESAMPLES, DEFAULT_ROWS, assess
 from fastrbhc.assessment.report import ClusterAssessment
@@ -38,9 +39,10 @@ class RBHC(ForNewRows, TreeEstimator):
 
     Parameters
     ----------
-    family : str or record, default="auto"
+    family : str, record or dict, default="auto"
         A record from `fastrbhc.families`, or its name. "auto" is for measurements in any units: a
-        Gaussian with full covariance, ``Gaussian(smoothing="auto")``.
+        Gaussian with full covariance, ``Gaussian(smoothing="auto")``. Columns of different kinds
+        have a dict from families to columns: see `fastrbhc.families.Product`.
     threshold : {"predictive", "gap", "evidence", "kmeans"}, float or None, default="predictive"
         λ, at which merging stops, or how to choose it. "predictive" needs no guess and may find
         one cluster: see `predictive_threshold`. So do "gap", which finds at least two, and
@@ -108,7 +110,7 @@ class RBHC(ForNewRows, TreeEstimator):
 
     def __init__(
         self,
-        family: str | Family = "auto",
+        family: str | Family | dict[Any, Any] = "auto",
         *,
         threshold: str | float | None = "predictive",
         n_clusters: int | None = None,
@@ -162,7 +164,7 @@ class RBHC(ForNewRows, TreeEstimator):
         RBHC
             The fitted estimator.
         """
-        family = self._distribution()
+        family = placed(self._distribution(), X, feature_names=feature_names)
         options = LinkageOptions(
             algorithm=self.algorithm,
             neighbors=self.neighbors,

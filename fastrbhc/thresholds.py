@@ -21,6 +21,7 @@ from fastrbhc._engine.clusters.duplicates import collapse
 from fastrbhc._engine.clusters.observations import take, weighted
 from fastrbhc._options import LinkageOptions
 from fastrbhc._row_validation import check_rows
+from fastrbhc._table import placed
 from fastrbhc._validation import check_count, check_weights, check_whole
 from fastrbhc.families import Family, as_family, geometry_of
 from fastrbhc.selection.smoothing import resolve
@@ -81,7 +82,7 @@ def kmeans_threshold(
     >>> fastrbhc.linkage(X, "poisson", threshold=threshold).n_trees
     2
     """
-    family = as_family(family)
+    family = placed(as_family(family), X)
     check_count(n_clusters_guess, "n_clusters_guess")
     check_count(multiplier, "multiplier")
     rows = check_rows(X, family, layout="auto")

@@ -283,7 +283,10 @@ def _sparse_heights(family: Any, X: np.ndarray) -> np.ndarray:
 
 def catalogue() -> list[Case]:
     """All cases; their names are unique."""
-    cases = [*_plain(), *_records(), *_options(), *_audits(), *_many_rows(), *_bhc(), *_values()]
+    cases = [
+        *_plain(), *_records(), *_further(), *_options(), *_audits(), *_many_rows(), *_bhc(),
+        *_values(),
+    ]  # fmt: skip
     assert len({case.name for case in cases}) == len(cases)
     return cases
 
@@ -327,6 +330,35 @@ def _records() -> Iterator[Case]:
         (families.VonMisesFisher(1e-100), ("normal", 200, 2), "greedy", "kd_tree"),
     ):
         yield tree_case(record, data, *way)
+
+
+def _further() -> Iterator[Case]:
+    """Families whose geometries those above have too: three trees of each, and d of groups."""
+    of_counts = [("counts", 500, 8), ("sparse", 300, 3), ("counts", 300, 12)]
+    positive = [("positive", 500, 3), ("grid", 300, 2), ("positive", 250, 12)]
+    for record, sets in (
+        (families.NegativeBinomial(), of_counts),
+        (families.NegativeBinomial(2.5, 0.5), of_counts),
+        (families.Geometric(), of_counts),
+        (families.Binomial(), [("shares", 500, 3), ("thirds", 300, 2), ("binary", 250, 12)]),
+        (families.Binomial(1e4), of_counts),
+        (families.Gamma(), positive),
+        (families.Gamma(2.5, 0.5), of_counts),
+        (families.InverseGaussian(), positive),
+        (families.InverseGaussian(2.5, 0.5), of_counts),
+        (families.LogNormal(), positive),
+        (families.Weibull(), positive),
+        (families.Weibull(1.5, 0.5), of_counts),
+        (families.Rayleigh(), positive),
+        (families.Pareto(1e-3), positive),
+    ):
+        ways = ("greedy", "kd_tree"), ("nn_chain", "brute"), ("auto", "auto")
+        for data, way in zip(sets, ways, strict=True):
+            yield tree_case(record, data, *way)
+        for measure in (fastrbhc.dissimilarity, fastrbhc.taylor_dissimilarity):
+            between = partial(_between_groups, measure, record)
+            yield values_case(measure.__name__, record, (sets[0][0], 40, 3), between)
+        yield values_case("labels", record, (sets[0][0], 200, 3), partial(_predicted, record))
 
 
 def _options() -> Iterator[Case]:
@@ -449,6 +481,12 @@ def _bhc() -> Iterator[Case]:
         ("multinomial", ("sparse", 150, 30), 10.0),
         ("bernoulli", ("binary", 200, 9), 1.0),
         ("bernoulli", ("binary", 150, 30), 0.1),
+        ("geometric", ("counts", 200, 3), 1.0),
+        (bhc.BetaGeometric(yes=2.0, no=9.0), ("sparse", 150, 12), 0.1),
+        ("exponential", ("positive", 200, 3), 1.0),
+        ("von_mises_fisher", ("blobs", 200, 3), 1.0),
+        ("von_mises_fisher", ("normal", 150, 12), 0.1),
+        (bhc.GammaExponential(shape=2.0, waited=9.0), ("grid", 150, 12), 0.1),
     ):
         yield bhc_case(model, data, alpha)
     for n_jobs in (1, 2):

@@ -22,6 +22,8 @@ def conjugate_of_rows(rows, weights, family):
             weights = [w * total for w, total in zip(weights, totals, strict=True)]
     if family.name == "von_mises_fisher":
         rows = [[value / _length(row) for value in row] for row in rows]
+    if family.name in _TRANSFORMED:
+        rows = [[_TRANSFORMED[family.name](value, family) for value in row] for row in rows]
     n = sum(weights)
     mean = [
         sum(w * row[k] for w, row in zip(weights, rows, strict=True)) / n for k in range(n_features)
@@ -93,10 +95,56 @@ def _spherical_gaussian(t, family, smoothing, n_features):
     return t * t / (2 * exactly(float(family.variance)))
 
 
+def _negative_binomial(t, family, smoothing, n_features):
+    return _overdispersed(t + smoothing, exactly(float(family.dispersion)))
+
+
+def _geometric(t, family, smoothing, n_features):
+    return _overdispersed(t + smoothing, exactly(1))
+
+
+def _overdispersed(x, dispersion):
+    if dispersion == 0:
+        return _x_log_x(x) - x
+    size = 1 / dispersion
+    return _x_log_x(x) - (x + size) * mpmath.log(1 + x / size)
+
+
+def _binomial(t, family, smoothing, n_features):
+    trials = exactly(float(family.trials))
+    count = (1 - smoothing) * t + smoothing * trials / 2
+    return _x_log_x(count) + _x_log_x(trials - count) - _x_log_x(trials)
+
+
+def _gamma(t, family, smoothing, n_features):
+    return -exactly(float(family.shape)) * mpmath.log(t + smoothing)
+
+
+def _inverse_gaussian(t, family, smoothing, n_features):
+    return exactly(float(family.shape)) / (2 * (t + smoothing))
+
+
 _PHI = {
     "poisson": _poisson,
     "multinomial": _multinomial,
     "bernoulli": _bernoulli,
     "exponential": _exponential,
     "spherical_gaussian": _spherical_gaussian,
+    "negative_binomial": _negative_binomial,
+    "geometric": _geometric,
+    "binomial": _binomial,
+    "gamma": _gamma,
+    "inverse_gaussian": _inverse_gaussian,
+    "log_normal": _spherical_gaussian,
+    "weibull": _exponential,
+    "rayleigh": _exponential,
+    "pareto": _exponential,
+}
+
+# What a value becomes first, where φ is that of transformed rows.
+_TRANSFORMED = {
+    "log_normal": lambda x, family: mpmath.log(x),
+    "weibull": lambda x, family: x ** exactly(float(family.shape)),
+    "rayleigh": lambda x, family: x * x,
+    "pareto": lambda x, family: mpmath.log(x / exactly(float(family.minimum))),
 }

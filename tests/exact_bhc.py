@@ -52,6 +52,27 @@ def _bernoulli(rows, model):
     return total
 
 
+def _geometric(rows, model):
+    n, d, total = len(rows), len(rows[0]), exactly(0)
+    for k, (a, b) in enumerate(zip(_each(model.yes, d), _each(model.no, d), strict=True)):
+        s = sum(row[k] for row in rows)
+        total += _log_beta(a + n, b + s) - _log_beta(a, b)
+    return total
+
+
+def _log_beta(a, b):
+    return mpmath.loggamma(a) + mpmath.loggamma(b) - mpmath.loggamma(a + b)
+
+
+def _exponential(rows, model):
+    n, d, total = len(rows), len(rows[0]), exactly(0)
+    for k, (a, b) in enumerate(zip(_each(model.shape, d), _each(model.waited, d), strict=True)):
+        s = sum(row[k] for row in rows)
+        total += a * mpmath.log(b) - (a + n) * mpmath.log(b + s)
+        total += mpmath.loggamma(a + n) - mpmath.loggamma(a)
+    return total
+
+
 def _diagonal_gaussian(rows, model):
     d = len(rows[0])
     means, scales = _each(model.mean, d), _each(model.scale, d)
@@ -83,7 +104,34 @@ def _normal(rows, m, scale, model):
     return total + exactly(d) / 2 * mpmath.log(r / (r + n))
 
 
+def _von_mises_fisher(rows, model):
+    d, kappa, strength = (
+        len(rows[0]),
+        *(exactly(float(x)) for x in (model.concentration, model.strength)),
+    )
+    total = [strength * x for x in _direction(_each(model.mean, d))]
+    for row in rows:
+        total = [t + kappa * x for t, x in zip(total, _direction(row), strict=True)]
+    length = mpmath.sqrt(sum(t * t for t in total))
+    found = len(rows) * _log_normaliser(kappa, d) + _log_normaliser(strength, d)
+    return found - _log_normaliser(length, d)
+
+
+def _direction(row):
+    length = mpmath.sqrt(sum(x * x for x in row))
+    return [x / length for x in row]
+
+
+def _log_normaliser(kappa, d):
+    order = exactly(d) / 2 - 1
+    power = order * mpmath.log(kappa) - (order + 1) * mpmath.log(2 * mpmath.pi)
+    return power - mpmath.log(mpmath.besseli(order, kappa))
+
+
 _OF = {
+    "von_mises_fisher": _von_mises_fisher,
+    "geometric": _geometric,
+    "exponential": _exponential,
     "poisson": _poisson,
     "multinomial": _multinomial,
     "bernoulli": _bernoulli,

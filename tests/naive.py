@@ -100,15 +100,45 @@ FAMILIES = {
 }
 
 
+def _categorical(family):
+    """Shares of levels, moved towards equal ones."""
+
+    def twin(rows, weights):
+        shares = np.average(family.observe(rows).means, axis=0, weights=weights)
+        towards = len(family.levels) / shares.size
+        terms = _x_log_x((1.0 - family.smoothing) * shares + family.smoothing * towards)
+        return weights.sum(), terms.sum(), _size(terms)
+
+    return twin
+
+
+def _product(rows0, weights0, rows1, weights1, family):
+    """The sum over the blocks of columns, whose families have default parameters."""
+    value, magnitude = 0.0, 0.0
+    for block in family.blocks:
+        columns = list(block.columns)
+        kind = block.family if hasattr(block.family, "levels") else block.family.name
+        part, size = dissimilarity_and_magnitude(
+            rows0[:, columns], weights0, rows1[:, columns], weights1, kind
+        )
+        value, magnitude = value + block.weight * part, magnitude + block.weight * size
+    return value, magnitude
+
+
 def dissimilarity_and_magnitude(rows0, weights0, rows1, weights1, family):
     """d, and the size of the terms that it is the difference of, for its rounding error."""
+    if hasattr(family, "blocks"):
+        return _product(rows0, weights0, rows1, weights1, family)
     rows = np.concatenate([rows0, rows1])
     weights = np.concatenate([weights0, weights1])
-    if family in TRANSLATION_INVARIANT:
+    if isinstance(family, str) and family in TRANSLATION_INVARIANT:
         centre = np.average(rows, axis=0, weights=weights)
         rows0, rows1, rows = rows0 - centre, rows1 - centre, rows - centre
     groups = [(rows0, weights0), (rows1, weights1), (rows, weights)]
-    twin = FAMILIES.get(family) or as_declared(as_family(family))
+    if hasattr(family, "levels"):
+        twin = _categorical(family)
+    else:
+        twin = FAMILIES.get(family) or as_declared(as_family(family))
     (n0, phi0, size0), (n1, phi1, size1), (n, phi, size) = (twin(*g) for g in groups)
     return n0 * phi0 + n1 * phi1 - n * phi, n0 * size0 + n1 * size1 + n * size
 
@@ -228,11 +258,14 @@ def greedy_by_matrix(X, family):
     X = np.asarray(X, float)
     if family == "von_mises_fisher":
         X = X / np.linalg.norm(X, axis=1, keepdims=True)
+    declared = as_family(family)
+    if hasattr(declared, "transformed"):
+        X = declared.observe(X).means
     n, d = X.shape
     weights, sums, products = np.ones(n), X.copy(), np.einsum("ij,ik->ijk", X, X)
     if family == "multinomial":
         weights = X.sum(axis=1)
-    declared, smoothing = as_family(family), as_family(family).smoothing_map(d)
+    smoothing = declared.smoothing_map(d)
     phi = _PHI.get(family, lambda x: declared.phi(smoothing.scale * x + smoothing.offset))
 
     def cost(weights, sums, products):

@@ -12,7 +12,7 @@ import math
 import exact_bhc
 import numpy as np
 from scipy import stats
-from scipy.special import gammaln, logsumexp
+from scipy.special import betaln, gammaln, ive, logsumexp
 
 
 def log_marginal_likelihood(X, model):
@@ -35,6 +35,17 @@ def _multinomial(before, x, model):
 def _bernoulli(before, x, model):
     yes = (model.yes + before.sum(axis=0)) / (model.yes + model.no + len(before))
     return stats.bernoulli.logpmf(x, yes).sum()
+
+
+def _geometric(before, x, model):
+    """The predictive distribution is beta-geometric: B(a + 1, b + x)/B(a, b)."""
+    a, b = model.yes + len(before), model.no + before.sum(axis=0)
+    return (betaln(a + 1.0, b + x) - betaln(a, b)).sum()
+
+
+def _exponential(before, x, model):
+    shape, waited = model.shape + len(before), model.waited + before.sum(axis=0)
+    return stats.lomax.logpdf(x, shape, scale=waited).sum()
 
 
 def _gaussian(before, x, model):
@@ -64,7 +75,29 @@ def _student(before, x, m, scale, model):
     return stats.multivariate_t.logpdf(x, m, shape, df=free)
 
 
+def _von_mises_fisher(before, x, model):
+    """Normalising constants of the posteriors, by SciPy's scaled Bessel function."""
+    rows = np.concatenate([before, x[None]])
+    directions = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    prior = model.strength * np.asarray(model.mean) / np.linalg.norm(model.mean)
+    lengths = [
+        np.linalg.norm(prior + model.concentration * directions[:n].sum(axis=0))
+        for n in (len(before), len(rows))
+    ]
+    order = x.size / 2.0 - 1.0
+
+    def log_normaliser(kappa):
+        power = order * np.log(kappa) - (order + 1.0) * np.log(2.0 * np.pi)
+        return power - np.log(ive(order, kappa)) - kappa
+
+    of_row = log_normaliser(model.concentration)
+    return of_row + log_normaliser(lengths[0]) - log_normaliser(lengths[1])
+
+
 _PREDICTIVE = {
+    "von_mises_fisher": _von_mises_fisher,
+    "geometric": _geometric,
+    "exponential": _exponential,
     "poisson": _poisson,
     "multinomial": _multinomial,
     "bernoulli": _bernoulli,
@@ -79,7 +112,8 @@ class Groups:
     def __init__(self, X, model):
         self.X, self.model, self.known = np.asarray(X, float), model, {}
         # SciPy's distributions of counts require integers.
-        whole = (np.floor(self.X) == self.X).all() or model.name.endswith("gaussian")
+        measurements = model.name.endswith(("gaussian", "exponential", "fisher"))
+        whole = (np.floor(self.X) == self.X).all() or measurements
         self.of_rows = log_marginal_likelihood if whole else exact_bhc.log_marginal_likelihood
 
     def log_marginal(self, members):

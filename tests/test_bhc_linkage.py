@@ -24,6 +24,8 @@ def distinct(name, rng, n):
         return rng.integers(0, 400, (n, 2)) + rng.random((n, 2))
     if name == "multinomial":
         return rng.gamma(0.5, 20.0, (n, 3))
+    if name == "geometric":
+        return np.floor(10.0 ** rng.uniform(0.0, 3.5, (n, 2)))
     return draw(name, rng, n, 2)
 
 
@@ -67,6 +69,8 @@ def certify(tree, X, record, log_alpha):
 def test_greedy_with_ties(name):
     rng = np.random.default_rng(1)
     X = np.round(draw(name, rng, 9, 2)).repeat(rng.integers(1, 4, 9), axis=0)
+    X += name == "exponential"  # of which no value is 0
+    X[~X.any(axis=1), 0] = 1.0  # for a direction in every row
     record = as_model(name).with_defaults(X)
     certify(fastrbhc.bhc_linkage(X, record, 0.7), X, record, math.log(0.7))
 

@@ -11,10 +11,13 @@ from scipy import sparse
 import fastrbhc
 from fastrbhc.bhc import (
     BetaBernoulli,
+    BetaGeometric,
     DirichletMultinomial,
+    GammaExponential,
     GammaPoisson,
     NormalGamma,
     NormalWishart,
+    VonMisesFisherDirections,
     as_model,
     log_marginal_likelihood,
     model,
@@ -23,7 +26,16 @@ from fastrbhc.bhc import (
 from fastrbhc.bhc.likelihoods.rising import log_rising
 from fastrbhc.families import Domain
 
-NAMES = ["poisson", "multinomial", "bernoulli", "gaussian", "diagonal_gaussian"]
+NAMES = [
+    "poisson",
+    "multinomial",
+    "bernoulli",
+    "geometric",
+    "exponential",
+    "gaussian",
+    "diagonal_gaussian",
+    "von_mises_fisher",
+]
 every_model = pytest.mark.parametrize("name", NAMES)
 
 
@@ -32,6 +44,10 @@ def draw(name, rng, n, n_features=3):
         return (rng.random((n, n_features)) < 0.4) * 1.0
     if name in {"poisson", "multinomial"}:
         return rng.poisson(4.0, (n, n_features)) + np.eye(1, n_features)
+    if name == "geometric":
+        return rng.geometric(0.2, (n, n_features)) - 1.0
+    if name == "exponential":
+        return rng.exponential(3.0, (n, n_features))
     return rng.normal(size=(n, n_features)) @ rng.normal(size=(n_features, n_features))
 
 
@@ -61,6 +77,25 @@ def test_marginal_likelihood_by_definition(name, n):
     agree(draw(name, np.random.default_rng(n + 1), n), as_model(name))
 
 
+@pytest.mark.fast
+@pytest.mark.parametrize(("a", "b"), [(0.7, 2.0), (3.0, 1.5)])
+def test_waiting_times_by_integration_over_the_prior(a, b):
+    mp = exact_bhc.mpmath
+    steps, times = [[3.0], [0.0], [7.0]], [[0.5], [2.25], [1.0]]
+    by_probability = mp.quad(
+        lambda p: p ** (a - 1 + 3) * (1 - p) ** (b - 1 + 10) / mp.beta(a, b), [0, 0.1, 0.5, 1]
+    )
+    by_rate = mp.quad(
+        lambda r: b**a / mp.gamma(a) * r ** (a - 1 + 3) * mp.exp(-r * (b + 3.75)), [0, 1, 9, mp.inf]
+    )
+    for X, record, reference in (
+        (steps, BetaGeometric(a, b), by_probability),
+        (times, GammaExponential(a, b), by_rate),
+    ):
+        computed = log_marginal_likelihood(X, record)
+        assert computed == pytest.approx(float(mp.log(reference)), rel=1e-12)
+
+
 FAR = [1e-6, 1e-3, 1e3, 1e6]
 
 
@@ -72,6 +107,8 @@ def test_counts_with_hyperparameters_far_from_one(first, second):
     agree(draw("poisson", rng, 6), GammaPoisson(first, second))
     agree(draw("bernoulli", rng, 6), BetaBernoulli(first, second))
     agree(draw("multinomial", rng, 6), DirichletMultinomial([first, second, 1.0]))
+    agree(draw("geometric", rng, 6), BetaGeometric(first, second))
+    agree(draw("exponential", rng, 6), GammaExponential(first, second))
 
 
 @pytest.mark.fast
@@ -97,6 +134,7 @@ def test_measurements_far_from_zero(offset, mean):
 @pytest.mark.fast
 @pytest.mark.parametrize("unit", [1e-100, 1e-12, 1e12, 1e100])
 def test_measurements_in_other_units(unit):
+    agree(draw("exponential", np.random.default_rng(5), 7) * unit, GammaExponential())
     X = draw("gaussian", np.random.default_rng(5), 7) * unit
     agree(X, NormalWishart())
     agree(X, NormalGamma())
@@ -111,6 +149,16 @@ def test_clusters_that_are_flat_but_for_the_prior():
 
 
 @pytest.mark.fast
+@pytest.mark.parametrize("d", [1, 2, 3, 10, 60, 400])
+@pytest.mark.parametrize("concentration", [1e-6, 1.0, 30.0, 1e5])
+def test_directions_in_any_number_of_columns(d, concentration):
+    X = np.random.default_rng(14).normal(size=(6, d)) + 0.5
+    for strength in (1e-6, 1.0, 1e3):
+        agree(X, VonMisesFisherDirections(concentration, np.ones(d), strength))
+    agree(1e100 * X, VonMisesFisherDirections())
+
+
+@pytest.mark.fast
 def test_awkward_counts():
     agree(np.zeros((5, 2)), GammaPoisson(0.5, 2.0))
     agree(np.zeros((1, 1)), GammaPoisson())
@@ -120,6 +168,10 @@ def test_awkward_counts():
     agree([[0.25, 3.5], [1e-9, 2.0]], GammaPoisson(1.5, 0.5))
     agree([[1.0, 0.0], [1.0, 0.0]], BetaBernoulli())
     agree([[1.0], [1.0]], BetaBernoulli())
+    agree(np.zeros((5, 2)), BetaGeometric())
+    agree([[3e9, 1.0], [2e9, 0.0]], BetaGeometric(2.0, 1e9))
+    agree([[1e12, 1.0], [5.0, 1e12]], BetaGeometric([1.5, 3.0], [2.0, 0.1]))
+    agree([[1e100, 1e-100], [1e-100, 1e100]], GammaExponential())
 
 
 @pytest.mark.fast
@@ -163,6 +215,19 @@ def test_gamma_and_dirichlet_of_the_data_are_those_it_came_from():
     shares = rng.dirichlet(np.full(10, 0.5), size=5_000)
     rows = rng.multinomial(30, shares).astype(float)
     assert DirichletMultinomial().with_defaults(rows).concentration == pytest.approx(0.5, rel=0.05)
+
+
+@pytest.mark.fast
+def test_priors_of_waiting_times_are_those_the_data_came_from():
+    rng = np.random.default_rng(13)
+    times = rng.exponential(1.0 / rng.gamma(8.0, 1.0 / 30.0, size=(200_000, 1)))
+    shape, waited = GammaExponential().with_defaults(times)
+    assert shape == pytest.approx(8.0, rel=0.1)
+    assert waited[0] == pytest.approx(30.0, rel=0.1)
+    steps = rng.geometric(rng.beta(8.0, 30.0, size=(200_000, 1))) - 1.0
+    yes, no = BetaGeometric().with_defaults(steps)
+    assert yes == pytest.approx(8.0, rel=0.1)
+    assert no == pytest.approx(30.0, rel=0.1)
 
 
 @pytest.mark.fast
@@ -235,6 +300,10 @@ def test_what_is_no_model(given_model, hyperparameters, error, message):
         (NormalWishart(scale=np.ones((3, 3))), "scale is not positive definite"),
         (NormalWishart(scale=1e-130 * np.eye(3)), "squares of that overflow"),
         (NormalGamma(scale=-1.0), "scale has to be positive"),
+        (BetaGeometric(yes=0.0), "yes has to be positive"),
+        (VonMisesFisherDirections(mean=[0.0, 0.0, 0.0]), "mean has to be a direction"),
+        (VonMisesFisherDirections(mean=[1.0]), r"mean has shape \(1,\), expected \(3,\)"),
+        (VonMisesFisherDirections(concentration=0.0), "concentration has to be positive"),
         (NormalGamma(strength=np.nan), "strength has to be positive"),
     ],
     ids=str,
@@ -253,6 +322,8 @@ def test_wrong_hyperparameters(record, message):
         ("poisson", [[-1.0], [1.0]], "Negative values in data"),
         ("multinomial", [[0.0, 0.0], [1.0, 2.0]], "needs a positive total"),
         ("gaussian", [[np.nan], [1.0]], "contains NaN"),
+        ("geometric", [[0.5], [1.0]], "takes whole numbers: row 0, column 0 is 0.5"),
+        ("exponential", [[0.0], [1.0]], r"The model 'exponential' takes values in \(0, inf\)"),
     ],
 )
 def test_wrong_rows(name, X, message):

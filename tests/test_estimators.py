@@ -16,7 +16,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
-from strategies import ALL_FAMILIES
+from strategies import ALL_FAMILIES, ordinary_rows
 
 import fastrbhc
 from fastrbhc import RBHC, families, linkage
@@ -26,11 +26,7 @@ every_family = pytest.mark.parametrize("name", ALL_FAMILIES)
 
 
 def draw(name, rng, n, n_features=2):
-    if name == "bernoulli":
-        return rng.uniform(size=(n, n_features))
-    if name in {"poisson", "multinomial"}:
-        return rng.poisson(5.0, (n, n_features)) + 1.0
-    return rng.gamma(2.0, 1.0, (n, n_features))
+    return ordinary_rows(name, rng, n, n_features)
 
 
 def two_groups(rng, n=30):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import exact
+import mpmath
 import numpy as np
 import pytest
 from scipy import sparse
@@ -12,8 +13,10 @@ from strategies import ALL_FAMILIES, ON_THE_WHOLE_LINE, TRANSLATION_INVARIANT, w
 
 import fastrbhc
 from fastrbhc import families
+from fastrbhc._engine.geometry.separable_columns import divergence
 
 COUNTS = ["poisson", "multinomial"]
+TAKE_SPARSE = [*COUNTS, "bernoulli", "negative_binomial", "geometric", "binomial"]
 
 every_family = pytest.mark.parametrize("name", ALL_FAMILIES)
 
@@ -23,10 +26,11 @@ def draw(name, rng, n, n_features):
     shape = (n, n_features)
     if name in ON_THE_WHOLE_LINE:
         return rng.normal(size=shape) * 10.0 ** rng.uniform(-3, 1)
-    if name == "bernoulli":
-        return rng.choice([0.0, 1e-9, 0.3, 0.5, 1.0 - 1e-9, 1.0], shape)
-    if name == "exponential":
-        return 10.0 ** rng.uniform(-9, 9, shape)
+    domain = families.as_family(name).domain
+    if np.isfinite(domain.upper):
+        return domain.upper * rng.choice([0.0, 1e-9, 0.3, 0.5, 1.0 - 1e-9, 1.0], shape)
+    if not domain.includes_lower:
+        return domain.lower + 10.0 ** rng.uniform(-9, 9, shape)
     counts = np.floor(10.0 ** rng.uniform(0, 9, shape)) * rng.integers(0, 2, shape)
     counts[:, 0] += name == "multinomial"
     return counts
@@ -34,8 +38,10 @@ def draw(name, rng, n, n_features):
 
 def nudged(name, X, relative, rng):
     """The same rows, with relative changes of at most that size."""
-    moved = X * (1.0 + relative * rng.uniform(-1.0, 1.0, X.shape))
-    return np.clip(moved, 0.0, 1.0) if name == "bernoulli" else moved
+    domain = families.as_family(name).domain
+    origin = domain.lower if np.isfinite(domain.lower) else 0.0
+    moved = origin + (X - origin) * (1.0 + relative * rng.uniform(-1.0, 1.0, X.shape))
+    return np.clip(moved, domain.lower, domain.upper)
 
 
 def assert_accurate(computed, X0, X1, family, weights0=None, weights1=None):
@@ -165,6 +171,22 @@ def test_zero_against_a_billion_and_billions_that_differ_by_one():
         (families.Bernoulli(smoothing=1e-9), [[0.0]], [[1.0]]),
         (families.Exponential(), [[1e-120]], [[1e120]]),
         (families.Exponential(smoothing=0.5), [[0.0, 1.0]], [[3.0, 1.0]]),
+        (families.NegativeBinomial(dispersion=0.0), [[0.0, 3.0]], [[2.0, 0.0]]),
+        (families.NegativeBinomial(dispersion=1e-9), [[0.0, 3.0]], [[1e9, 1.0]]),
+        (families.NegativeBinomial(5.0, smoothing=0.0), [[1.0, 3.0]], [[2.0, 1e9]]),
+        (families.Geometric(smoothing=1.0), [[0.0, 3.0]], [[2.0, 1e9]]),
+        (families.Binomial(trials=20), [[0.0, 20.0, 3.0]], [[20.0, 19.0, 4.0]]),
+        (families.Binomial(trials=1_000_000, smoothing=0.0), [[1.0, 999_999.0]], [[2.0, 5e5]]),
+        (families.Gamma(shape=1e-3), [[1e-120]], [[1e120]]),
+        (families.Gamma(shape=7.0, smoothing=0.5), [[0.0, 1.0]], [[3.0, 1.0]]),
+        (families.InverseGaussian(shape=7.0), [[1e-100, 2.0]], [[1e100, 2.1]]),
+        (families.InverseGaussian(smoothing=0.5), [[0.0, 1.0]], [[3.0, 1.0]]),
+        (families.LogNormal(variance=0.3), [[1e-120, 1.0]], [[1e120, 1.0 + 1e-15]]),
+        (families.Weibull(shape=1.5), [[1e-60, 2.0]], [[1e60, 2.0 + 1e-14]]),
+        (families.Weibull(shape=0.3, smoothing=0.2), [[0.0, 2.0]], [[1e9, 2.0 + 1e-14]]),
+        (families.Rayleigh(smoothing=0.2), [[0.0, 2.0]], [[1e9, 2.0 + 1e-14]]),
+        (families.Pareto(minimum=0.7), [[0.7 + 1e-12, 2.0]], [[1e100, 2.0 + 1e-14]]),
+        (families.Pareto(minimum=0.7, smoothing=0.1), [[0.7, 2.0]], [[0.7, 2.0 + 1e-14]]),
         (families.SphericalGaussian(variance=3.7), [[1.0, 2.0]], [[2.5, -1.0]]),
         (families.Gaussian(smoothing=2.0), [[1.0, 2.0], [3.0, 2.0]], [[5.0, -1.0]]),
         (families.Gaussian(smoothing=1e-6), [[1.0, 2.0], [3.0, 2.5]], [[5.0, -1.0]]),
@@ -197,6 +219,67 @@ def test_flat_clusters_of_any_spread(spread):
         assert_tree_accurate(spread * line, rng.integers(1, 1000, 5) * 1.0, "gaussian")
 
 
+SLOPES = {
+    "negative_binomial": lambda t, family: mpmath.log(
+        t / (1 + t * exact.exactly(family.dispersion))
+    ),
+    "geometric": lambda t, family: mpmath.log(t / (1 + t)),
+    "binomial": lambda t, family: mpmath.log(t / (exact.exactly(family.trials) - t)),
+    "bernoulli": lambda t, family: mpmath.log(t / (1 - t)),
+    "poisson": lambda t, family: mpmath.log(t),
+    "gamma": lambda t, family: -exact.exactly(family.shape) / t,
+    "exponential": lambda t, family: -1 / t,
+    "inverse_gaussian": lambda t, family: -exact.exactly(family.shape) / (2 * t * t),
+    "spherical_gaussian": lambda t, family: t / exact.exactly(family.variance),
+}
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        families.Poisson(),
+        families.NegativeBinomial(),
+        families.NegativeBinomial(dispersion=0.0),
+        families.NegativeBinomial(dispersion=1e-6),
+        families.NegativeBinomial(dispersion=1e3),
+        families.NegativeBinomial(dispersion=1e15),
+        families.Geometric(),
+        families.Bernoulli(),
+        families.Binomial(trials=10.0),
+        families.Binomial(trials=1e6),
+        families.Exponential(),
+        families.Gamma(shape=3.0),
+        families.InverseGaussian(shape=2.0),
+        families.SphericalGaussian(variance=2.0),
+    ],
+    ids=str,
+)
+def test_divergences_keep_fourteen_digits_at_any_step(family):
+    """Steps down to 1e-150 of the mean, of which the values themselves know nothing."""
+    rng = np.random.default_rng(13)
+    sizes = [
+        *rng.uniform(-140.0, -3.0, 60),
+        *rng.uniform(-3.0, 0.0, 60),
+        *rng.uniform(0.0, 4.0, 60),
+    ]
+    phi, upper = exact._PHI[family.name], family.domain.upper
+    bare = family._replace(smoothing=0.0) if hasattr(family, "smoothing") else family
+    with mpmath.workdps(340):
+        for size in sizes:
+            mean = (
+                10.0 ** rng.uniform(-6, 9) if np.isinf(upper) else upper * rng.uniform(0.05, 0.95)
+            )
+            step = float(mean * rng.choice([-1.0, 1.0]) * 10.0**size)
+            if not family.domain.lower < mean + step <= upper:
+                continue
+            t, s = exact.exactly(float(mean)), exact.exactly(step)
+            here, there = (phi(x, bare, exact.exactly(0), 1) for x in (t, t + s))
+            reference = there - here - SLOPES[family.name](t, family) * s
+            if reference > 1e-290:  # smaller numbers have fewer digits
+                computed = divergence(family, mean + step, mean, step)
+                assert abs(computed - reference) <= 1e-14 * reference, (mean, step)
+
+
 # Signs, symmetry, zero
 
 
@@ -216,8 +299,8 @@ def test_symmetric_to_the_bit_and_never_negative(name):
 @every_family
 @pytest.mark.parametrize("copies", [(1, 1), (3, 1), (7, 3), (10, 9)])
 def test_exactly_zero_for_repeated_rows(name, copies):
-    row = np.array([[0.1, 0.3, 0.7]])
-    n0, n1 = copies
+    domain, (n0, n1) = families.as_family(name).domain, copies
+    row = max(domain.lower, 0.0) + np.array([[0.1, 0.3, 0.7]])
     assert fastrbhc.dissimilarity(row.repeat(n0, 0), row.repeat(n1, 0), name) == 0.0
 
 
@@ -250,6 +333,13 @@ def test_contraction_and_shift_are_the_smoothings_of_the_paper():
         (families.Exponential(smoothing=0.5), 3, 1.0, 0.5),
         (families.Multinomial(smoothing=0.5), 4, 0.5, 0.125),
         (families.Bernoulli(smoothing=0.5), 4, 0.5, 0.25),
+        (families.Binomial(trials=10.0, smoothing=0.5), 4, 0.5, 2.5),
+        (families.NegativeBinomial(smoothing=0.5), 3, 1.0, 0.5),
+        (families.Geometric(smoothing=0.5), 3, 1.0, 0.5),
+        (families.Gamma(smoothing=0.5), 3, 1.0, 0.5),
+        (families.InverseGaussian(smoothing=0.5), 3, 1.0, 0.5),
+        (families.LogNormal(), 3, 1.0, 0.0),
+        (families.Weibull(smoothing=0.5), 3, 1.0, 0.5),
     ],
     ids=str,
 )
@@ -272,6 +362,15 @@ def test_smoothing_of_each_family(family, n_features, scale, offset):
         ("multinomial", True, False, False, "none", "[0, inf)"),
         ("bernoulli", True, False, False, "none", "[0, 1]"),
         ("exponential", True, False, False, "none", "(0, inf)"),
+        ("negative_binomial", True, False, False, "none", "[0, inf)"),
+        ("binomial", True, False, False, "none", "[0, 1]"),
+        ("geometric", True, False, False, "none", "[0, inf)"),
+        ("gamma", True, False, False, "none", "(0, inf)"),
+        ("inverse_gaussian", True, False, False, "none", "(0, inf)"),
+        ("log_normal", True, True, True, "none", "(0, inf)"),
+        ("weibull", True, False, False, "none", "(0, inf)"),
+        ("rayleigh", True, False, False, "none", "(0, inf)"),
+        ("pareto", True, False, False, "none", "(1, inf)"),
     ],
 )
 def test_properties(name, separable, reducible, quadratic, covariance, domain):
@@ -281,7 +380,7 @@ def test_properties(name, separable, reducible, quadratic, covariance, domain):
     assert str(family.domain) == domain
     assert family.domain.needs_positive_total == (name == "multinomial")
     assert family.domain.needs_nonzero_row == (name == "von_mises_fisher")
-    assert family.domain.takes_sparse == (name in {"poisson", "multinomial", "bernoulli"})
+    assert family.domain.takes_sparse == (name in TAKE_SPARSE)
 
 
 @pytest.mark.fast
@@ -309,6 +408,51 @@ def test_both_readings_of_counts_that_share_a_total():
     )
     assert_rows_accurate([[16.0, 4.0], [1.0, 2.0]], [[2.0, 8.0]], by_total)
     assert_rows_accurate([[16.0, 4.0], [1.0, 2.0]], [[2.0, 8.0]], by_row)
+
+
+# A row with one low value, and the same with its columns exchanged: all pairs are equally near.
+COUNTEREXAMPLES = [
+    (families.Poisson(), 0.0, 9.0, 12.3, 9.35),
+    (families.Multinomial(), 0.0, 9.0, 8.44, 6.81),
+    (families.Bernoulli(), 0.0, 0.5, 0.569, 0.503),
+    (families.Exponential(), 1.0, 9.0, 2.04, 1.39),
+    (families.NegativeBinomial(), 0.0, 9.0, 7.91, 5.36),
+    (families.Geometric(), 0.0, 9.0, 3.82, 2.35),
+    (families.Binomial(trials=2), 0.0, 1.0, 1.14, 1.01),
+    (families.Gamma(), 1.0, 9.0, 2.04, 1.39),
+    (families.InverseGaussian(), 1.0, 9.0, 0.711, 0.412),
+    (families.Weibull(), 1.0, 9.0, 2.04, 1.39),
+    (families.Rayleigh(), 1.0, 3.0, 2.04, 1.39),
+    (families.Pareto(), np.e, np.exp(9.0), 2.04, 1.39),
+]
+
+
+@pytest.mark.parametrize(("family", "low", "high", "apart", "joined"), COUNTEREXAMPLES, ids=str)
+def test_a_counterexample_to_reducibility(family, low, high, apart, joined):
+    """The numbers are those of the docstring."""
+    a, b, x = np.where(np.eye(3) == 1.0, low, high)[:, None]
+    for pair in ((a, b), (a, x), (b, x)):
+        assert f"{fastrbhc.dissimilarity(*pair, family):.3g}" == f"{apart}"
+    union = fastrbhc.dissimilarity(np.concatenate([a, b]), x, family)
+    assert f"{union:.3g}" == f"{joined}"
+    assert f"d = {apart}" in type(family).__doc__
+    assert f"d = {joined}" in type(family).__doc__
+
+
+@pytest.mark.parametrize("family", [families.Gaussian(), families.DiagonalGaussian()], ids=str)
+def test_a_counterexample_with_covariances(family):
+    a, b, x = np.array([[0.0]]), np.array([[4.0]]), np.array([[2.0], [2.0]])
+    union = np.concatenate([a, b])
+    found = [fastrbhc.dissimilarity(*pair, family) for pair in ((a, b), (a, x), (b, x), (union, x))]
+    assert [f"{value:.2f}" for value in found] == ["5.99", "6.75", "6.75", "4.61"]
+
+
+@pytest.mark.fast
+def test_every_family_is_reducible_or_has_a_counterexample():
+    known = {family.name for family, *_ in COUNTEREXAMPLES} | {"gaussian", "diagonal_gaussian"}
+    reducible = {name for name in ALL_FAMILIES if families.as_family(name).reducible}
+    assert set(ALL_FAMILIES) == known | reducible
+    assert not known & reducible
 
 
 # Names, records, parameters
@@ -393,11 +537,29 @@ def test_records_with_ints_are_records_with_floats():
         families.Bernoulli(smoothing=1.0),
         families.Exponential(smoothing=-1.0),
         families.Exponential(smoothing=np.inf),
+        families.NegativeBinomial(dispersion=-1.0),
+        families.NegativeBinomial(dispersion=1e-16),
+        families.NegativeBinomial(dispersion=np.nan),
+        families.NegativeBinomial(smoothing=-1.0),
+        families.Geometric(smoothing=-1.0),
+        families.Binomial(trials=0),
+        families.Binomial(trials=2.5),
+        families.Binomial(trials=np.inf),
+        families.Binomial(smoothing=1.0),
+        families.Gamma(shape=0.0),
+        families.Gamma(smoothing=-1.0),
+        families.InverseGaussian(shape=np.inf),
+        families.LogNormal(variance=0.0),
+        families.Weibull(shape=0.001),
+        families.Weibull(smoothing=-1.0),
+        families.Rayleigh(smoothing=np.nan),
+        families.Pareto(minimum=0.0),
+        families.Pareto(minimum=np.nan),
     ],
     ids=str,
 )
 def test_parameters_outside_their_range(wrong):
-    with pytest.raises(ValueError, match=r"(smoothing|variance|concentration) has to .*, got"):
+    with pytest.raises(ValueError, match=rf"({'|'.join(type(wrong)._fields)}) has to .*, got"):
         families.as_family(wrong)
 
 
@@ -409,7 +571,7 @@ def test_the_register_is_a_copy_with_names_and_aliases():
     assert "ward" in families.registered()
 
 
-@pytest.mark.parametrize("name", [*COUNTS, "bernoulli"])
+@pytest.mark.parametrize("name", [*COUNTS, "bernoulli", "binomial"])
 def test_sparse_groups_have_the_dissimilarity_of_dense_ones(name, monkeypatch):
     X = wide_counts(name, 120, 40_000, 0)
     dense = X.toarray()
@@ -419,3 +581,18 @@ def test_sparse_groups_have_the_dissimilarity_of_dense_ones(name, monkeypatch):
         for X0, X1 in ((X[:first], X[first:]), (dense[:first], X[first:])):
             computed = fastrbhc.dissimilarity(X0, X1, name)
             assert computed == pytest.approx(reference, rel=1e-10)
+
+
+@pytest.mark.parametrize("name", ["negative_binomial", "geometric"])
+def test_sparse_trees_without_bounds_are_those_of_dense_rows(name, monkeypatch):
+    """Rows that do not fit the memory stay sparse, and all pairs are evaluated."""
+    X = wide_counts(name, 60, 500, 1)
+    dense = fastrbhc.linkage(X.toarray(), name)
+    monkeypatch.setattr("fastrbhc._row_validation.memory", lambda: 1)
+    monkeypatch.setattr(sparse.csr_array, "toarray", None)
+    for algorithm in ("greedy", "nn_chain"):
+        tree = fastrbhc.linkage(X, name, algorithm=algorithm)
+        np.testing.assert_allclose(tree.heights.sum(), dense.heights.sum(), rtol=0.02)
+        if algorithm == "greedy":
+            np.testing.assert_allclose(tree.heights, dense.heights, rtol=1e-10)
+    assert families.as_family(name).entropy_share == 0.0

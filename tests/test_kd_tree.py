@@ -101,8 +101,10 @@ def grid(family, n, rng):
     """Integers, or multiples of 1/32: hundreds of distances, and of d itself, are tied."""
     side = int(np.sqrt(n))
     counts = np.argwhere(np.ones((side, side)))[1:] + 0.0
-    bounded = np.isfinite(as_family(family).domain.upper)
-    return Data(counts / 32.0 if bounded else counts + 1.0)
+    domain = as_family(family).domain
+    if np.isfinite(domain.upper):
+        return Data(domain.upper * counts / 32.0)
+    return Data(max(domain.lower, 0.0) + counts + 1.0)
 
 
 def nested_scales(family, n, rng):
@@ -354,7 +356,9 @@ def test_boxes_follow_the_merges(family):
 @every_family
 def test_the_nearest_of_every_slot(family):
     rng = np.random.default_rng(7)
-    data = Data(np.concatenate([continuous_rows(family, 40, 2, 7), np.ones((1, 2))]))
+    data = Data(
+        np.concatenate([continuous_rows(family, 40, 2, 7), in_domain(np.full((1, 2), 0.1), family)])
+    )
     geometry, clusters, index, threads = indexed(family, data, n_merges=12)
     scratch = threads.scratches[0]
     alive = np.flatnonzero(~np.isnan(clusters.weights))
@@ -399,7 +403,7 @@ def assert_arranged(X, n_threads):
     while capacity < len(X):
         capacity *= 2
     with Threads([new_scratch(geometry, X.shape[1]) for _ in range(n_threads)]) as threads:
-        order = tree_order(clusters, np.arange(len(X)), capacity, threads)
+        order = tree_order(clusters, np.ones(X.shape[1]), np.arange(len(X)), capacity, threads)
     np.testing.assert_array_equal(np.sort(order), np.arange(len(X)))
     parts = [(0, capacity)]
     while parts:

@@ -152,6 +152,23 @@ def test_two_methods_are_enough_for_groups_and_new_rows(least_family):
         taylor_dissimilarity(X[:9], X[9:], least_family)
 
 
+def test_a_class_of_the_same_name_has_kernels_of_its_own():
+    """As in a notebook whose cell is executed again after a change."""
+
+    def factor(number):
+        class Changed(NamedTuple):
+            def divergence(family, value, mean, step):
+                return number * step * step
+
+        return declared(Changed)
+
+    X = [[1.0], [3.0], [9.0]]
+    for number in (1.0, 5.0, 3.0):
+        family = factor(number)
+        assert dissimilarity(X[:1], X[1:2], family) == 2.0 * number
+        assert linkage(X, family).heights[0] == 2.0 * number
+
+
 # Declarations
 
 

@@ -20,9 +20,10 @@ every_family = pytest.mark.parametrize("name", ALL_FAMILIES)
 
 
 def draw(name, rng, n, n_features):
-    if name == "bernoulli":
-        return rng.uniform(size=(n, n_features))
-    return rng.poisson(4.0, (n, n_features)) + 1.0
+    domain = families.as_family(name).domain
+    if np.isfinite(domain.upper):
+        return domain.upper * rng.uniform(size=(n, n_features))
+    return max(domain.lower, 0.0) + rng.poisson(4.0, (n, n_features)) + 1.0
 
 
 def geometry_and_rows(name, X):

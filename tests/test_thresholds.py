@@ -10,7 +10,7 @@ import pytest
 from scipy.special import gammaln
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
-from strategies import ALL_FAMILIES
+from strategies import ALL_FAMILIES, ordinary_rows
 
 import fastrbhc
 from fastrbhc import families, thresholds
@@ -20,11 +20,7 @@ every_family = pytest.mark.parametrize("name", ALL_FAMILIES)
 
 
 def draw(name, rng, n, n_features=3):
-    if name == "bernoulli":
-        return rng.uniform(size=(n, n_features))
-    if name in {"poisson", "multinomial"}:
-        return rng.poisson(5.0, (n, n_features)) + 1.0
-    return rng.gamma(2.0, 1.0, (n, n_features))
+    return ordinary_rows(name, rng, n, n_features)
 
 
 def three_groups(name, rng, n=40):
@@ -352,4 +348,13 @@ def test_parameters_of_a_cluster():
         "multinomial": 3,
         "bernoulli": 4,
         "exponential": 4,
+        "negative_binomial": 4,
+        "binomial": 4,
+        "geometric": 4,
+        "gamma": 4,
+        "inverse_gaussian": 4,
+        "log_normal": 4,
+        "weibull": 4,
+        "rayleigh": 4,
+        "pareto": 4,
     }

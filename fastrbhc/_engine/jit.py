@@ -162,6 +162,11 @@ def inlined_kernel(function: Callable[..., Any]) -> Any:
     return _compiled(function, {**_OPTIONS, "forceinline": True})
 
 
+def open_kernel(function: Callable[..., Any]) -> Any:
+    """A kernel that users write: it may allocate arrays, and is inlined into its callers."""
+    return _compiled(function, {**_ALLOCATING, "forceinline": True})
+
+
 def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     return function if PLAIN_PYTHON else Kernel(function, options)
 

@@ -52,6 +52,11 @@ def store(array: NDArray[np.float64], values: Any) -> None:
     array[:LANES] = values
 
 
+def rows_from(boxes: NDArray[np.float64], row: int) -> NDArray[np.float64]:
+    """The boxes without the first rows of each, for reading; in kernels at no cost."""
+    return boxes[:, row:]
+
+
 def broadcast(value: float) -> Any:
     """The same number in all eight lanes."""
     return np.full(LANES, value)
@@ -228,6 +233,21 @@ def _store(typing_context: Any, array: Any, values: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, values), code
+
+
+@instruction(rows_from)
+def _rows_from(typing_context: Any, boxes: Any, row: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = signature.args[0]
+        entries = context.make_array(kind)(context, builder, arguments[0])
+        stride = cgutils.unpack_tuple(builder, entries.strides, kind.ndim)[1]
+        offset = builder.mul(arguments[1], stride)
+        moved = builder.gep(builder.bitcast(entries.data, ir.IntType(8).as_pointer()), [offset])
+        # The shape stays: an index stands for an entry so many rows further on.
+        entries.data = builder.bitcast(moved, entries.data.type)
+        return entries._getvalue()
+
+    return boxes(boxes, types.int64), code
 
 
 @instruction(broadcast)

@@ -48,6 +48,9 @@ def populations(
 
     Weights are those of the rows of X; the draws have none.
     """
+    if family.base is not None:  # one mode where the family sees it
+        inner = populations(family.observe(X).means, weights, family.base)
+        return [_in_units_of_rows(draw, family) for draw in inner]
     n = len(X)
     shares = np.ones(n) if weights is None else weights
     shares = shares / shares.sum()
@@ -83,6 +86,10 @@ def populations(
     if family.draw_one_cluster(X, np.random.default_rng(0)) is None:
         return [uniform, unimodal]
     return [uniform, unimodal, of_the_family]
+
+
+def _in_units_of_rows(draw: Draw, family: Family) -> Draw:
+    return lambda rng: family.in_units_of_rows(draw(rng))
 
 
 def one_mode(

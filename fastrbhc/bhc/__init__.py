@@ -14,20 +14,26 @@ from fastrbhc.bhc.dendrogram import BayesianDendrogram
 from fastrbhc.bhc.estimator import BHC
 from fastrbhc.bhc.marginal import log_marginal_likelihood
 from fastrbhc.bhc.models.beta_bernoulli import BetaBernoulli
+from fastrbhc.bhc.models.beta_geometric import BetaGeometric
 from fastrbhc.bhc.models.dirichlet_multinomial import DirichletMultinomial
+from fastrbhc.bhc.models.gamma_exponential import GammaExponential
 from fastrbhc.bhc.models.gamma_poisson import GammaPoisson
 from fastrbhc.bhc.models.normal_gamma import NormalGamma
 from fastrbhc.bhc.models.normal_wishart import NormalWishart
+from fastrbhc.bhc.models.von_mises_fisher_directions import VonMisesFisherDirections
 
 __all__ = [
     "BHC",
     "BayesianDendrogram",
     "BetaBernoulli",
+    "BetaGeometric",
     "DirichletMultinomial",
+    "GammaExponential",
     "GammaPoisson",
     "Model",
     "NormalGamma",
     "NormalWishart",
+    "VonMisesFisherDirections",
     "as_model",
     "bhc_linkage",
     "log_marginal_likelihood",

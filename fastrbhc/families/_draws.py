@@ -1,4 +1,4 @@
-"""Sparse rows of one distribution, drawn without a dense matrix."""
+"""Rows of one distribution: counts, and sparse rows without a dense matrix."""
 
 from __future__ import annotations
 
@@ -12,6 +12,18 @@ from scipy import sparse
 _MANY_ROWS = 0.125
 # After so many rounds the rest is drawn row by row too: a few rows have nearly all chances.
 _ROUNDS = 20
+# Poisson counts of larger means do not fit NumPy's integers.
+_LARGEST_MEAN = 1e15
+
+
+def overdispersed(
+    means: NDArray[np.float64], dispersion: float, shape: tuple[int, int], rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Dense rows of counts of variance m + αm²: Poisson counts whose means are gamma draws."""
+    drawn = np.broadcast_to(means, shape)
+    if dispersion > 0.0:
+        drawn = np.minimum(rng.gamma(1.0 / dispersion, dispersion * means, shape), _LARGEST_MEAN)
+    return rng.poisson(drawn).astype(np.float64)
 
 
 def sparse_poisson(means: NDArray[np.float64], n: int, rng: np.random.Generator) -> Any:

@@ -22,6 +22,9 @@ entropy_of_complement
     closer then.
 domain
     The values that a row may hold.
+base
+    The record of another family, if d is that of transformed rows: see ``_transformed``. Default:
+    None.
 
 Methods of a separable family, the first four of which run inside kernels:
 
@@ -68,6 +71,13 @@ Methods of a separable family, the first four of which run inside kernels:
     Sentences on rows that can be clustered but look like something else than the family is for,
     such as counts among measurements. They become warnings when a tree is built. X is a sample of
     the rows, ``names`` a list of the names of the columns, or None. Default: none.
+``normalised()``
+    The record with its numbers as floats, if its parameters are not all numbers. Optional.
+``place(table)``, ``encode(table)``
+    The record with what it has to know of the columns, such as levels, and the rows as numbers, if
+    they need not be numbers: see ``_columns``. Optional.
+``width(n_columns)``
+    The number of columns of ``observe``, if it is another one. Optional.
 ``check()``
     Raises ValueError for parameters outside their range. Optional.
 ``check_rows(X)``
@@ -135,6 +145,8 @@ class Family(Protocol):
 
     @property
     def domain(self) -> Domain: ...
+    @property
+    def base(self) -> Family | None: ...
     def check(self) -> None: ...
     def check_rows(self, X: NDArray[np.float64]) -> None: ...
     def advice(self, X: NDArray[np.float64], names: list[str] | None) -> Sequence[str]: ...
@@ -154,6 +166,8 @@ class Family(Protocol):
 _LARGEST_DRAWN = 1e15
 
 _REGISTER = Register("family", "families")
+# How many families had a class of that name.
+_SO_FAR: dict[str, int] = {}
 FamilyClass = TypeVar("FamilyClass", bound=type)
 
 
@@ -212,41 +226,85 @@ def family(
     """
 
     def declare(cls: FamilyClass) -> FamilyClass:
-        required = "divergence" if separable else "geometry"
-        if not hasattr(cls, required):
-            raise TypeError(
-                f"the family {cls.__name__} has to define the method {required!r}, "
-                f"because it states separable={separable}"
-            )
-        stated: dict[str, Any] = {
-            "name": name,
-            "separable": separable,
-            "reducible": reducible,
-            "quadratic": quadratic,
-            "covariance": covariance,
-            "entropy_share": entropy_share,
-            "entropy_of_complement": entropy_of_complement,
-        }
-        if domain is not None:
-            stated["domain"] = domain
-        elif not hasattr(cls, "domain"):
-            raise TypeError(f"the family {cls.__name__} has to state its domain")
-        for key, value in stated.items():
-            setattr(cls, key, value)
-        defaults = dict(_DEFAULTS)
-        if separable:
-            defaults["divergence_bound"] = vars(cls)["divergence"]
-            known = hasattr(cls, "variance_function")
-            defaults["pair_bound"] = pair_bound_by_variance if known else pair_bound_by_divergences
-            defaults["variance_function"] = unknown_variance
-            defaults["second_derivative"] = second_derivative_by_steps
-        for key, method in defaults.items():
-            if not hasattr(cls, key):
-                setattr(cls, key, method)
-        _REGISTER.add(cls, name, *aliases)
-        return cls
+        made = complete(
+            cls,
+            name,
+            separable=separable,
+            reducible=reducible,
+            domain=domain,
+            quadratic=quadratic,
+            covariance=covariance,
+            entropy_share=entropy_share,
+            entropy_of_complement=entropy_of_complement,
+        )
+        register(made, name, *aliases)
+        return made
 
     return declare
+
+
+def complete(
+    cls: FamilyClass,
+    name: str,
+    *,
+    separable: bool,
+    reducible: bool,
+    domain: Domain | None = None,
+    quadratic: bool = False,
+    covariance: str = "none",
+    entropy_share: float = 0.0,
+    entropy_of_complement: bool = False,
+) -> FamilyClass:
+    """The class with its properties and all methods, not registered; see `family`."""
+    required = "divergence" if separable else "geometry"
+    if not hasattr(cls, required):
+        raise TypeError(
+            f"the family {cls.__name__} has to define the method {required!r}, "
+            f"because it states separable={separable}"
+        )
+    stated: dict[str, Any] = {
+        "name": name,
+        "separable": separable,
+        "reducible": reducible,
+        "quadratic": quadratic,
+        "covariance": covariance,
+        "entropy_share": entropy_share,
+        "entropy_of_complement": entropy_of_complement,
+    }
+    if domain is not None:
+        stated["domain"] = domain
+    elif not hasattr(cls, "domain"):
+        raise TypeError(f"the family {cls.__name__} has to state its domain")
+    for key, value in stated.items():
+        setattr(cls, key, value)
+    defaults = dict(_DEFAULTS)
+    if separable:
+        defaults["divergence_bound"] = vars(cls)["divergence"]
+        known = hasattr(cls, "variance_function")
+        defaults["pair_bound"] = pair_bound_by_variance if known else pair_bound_by_divergences
+        defaults["variance_function"] = unknown_variance
+        defaults["second_derivative"] = second_derivative_by_steps
+    for key, method in defaults.items():
+        if not hasattr(cls, key):
+            setattr(cls, key, method)
+    _tell_apart(cls)
+    return cls
+
+
+def _tell_apart(cls: type) -> None:
+    """Number a class if there was one of the same name, such as in a cell that is executed again.
+
+    Numba knows records inside records by the names of their classes. It would call the kernels of
+    the other one.
+    """
+    count = _SO_FAR[cls.__name__] = _SO_FAR.get(cls.__name__, 0) + 1
+    if count > 1:
+        cls.__name__ = f"{cls.__name__}_{count}"
+
+
+def register(cls: type, *names: str) -> None:
+    """Make a family known by its names."""
+    _REGISTER.add(cls, *names)
 
 
 def _no_smoothing(self: Any, n_features: int) -> Smoothing:
@@ -286,6 +344,7 @@ def _no_check(self: Any, X: Any = None) -> None:
 
 
 _DEFAULTS: dict[str, Any] = {
+    "base": None,
     "smoothing_map": _no_smoothing,
     "n_parameters": _one_per_column,
     "observe": _rows_as_they_are,
@@ -369,14 +428,14 @@ def registered() -> dict[str, type]:
     return dict(_REGISTER)
 
 
-def as_family(family: str | Family) -> Family:
+def as_family(family: str | Family | dict[Any, Any]) -> Family:
     """The family of that name, or the record itself, with its numbers as floats.
 
     Parameters
     ----------
-    family : str, record or class
+    family : str, record, class or dict
         A name or alias, a record, or a class, which stands for the record of its defaults. "auto"
-        is ``Gaussian(smoothing="auto")``.
+        is ``Gaussian(smoothing="auto")``. A dict from families to columns is a `Product`.
 
     Returns
     -------
@@ -389,6 +448,8 @@ def as_family(family: str | Family) -> Family:
     >>> as_family("poisson") == as_family(Poisson) == Poisson(smoothing=0.01)
     True
     """
+    if isinstance(family, dict):
+        return as_family(_REGISTER["product"](family))
     if isinstance(family, str):
         if family == "auto":  # the default: measurements, with a smoothing that fits their scale
             return as_family(_REGISTER["gaussian"]("auto"))
@@ -402,7 +463,9 @@ def as_family(family: str | Family) -> Family:
     # One compilation per family, whether a parameter was typed 1 or 1.0.
     cls: Any = type(family)
     try:
-        record: Family = cls(*map(_parameter, family))
+        record: Family = (
+            family.normalised() if hasattr(family, "normalised") else cls(*map(_parameter, family))
+        )
     except OverflowError:
         raise ValueError(
             f"a parameter of the family {cls.name!r} is too large for double precision"

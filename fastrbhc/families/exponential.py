@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
-from fastrbhc._engine.math.entropy import log_excess
+from fastrbhc._engine.math.entropy import log_divergence
 from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._smoothing import (
     Smoothing,
@@ -24,6 +24,9 @@ class Exponential(NamedTuple):
 
     The divergence of one column is the Itakura–Saito divergence, x/y − log(x/y) − 1. Without
     smoothing it does not depend on the unit of the column.
+
+    Not reducible. The rows (1, 9, 9), (9, 1, 9) and (9, 9, 1) are equally near to each other,
+    d = 2.04. The union of any two is nearer to the third, d = 1.39.
 
     Parameters
     ----------
@@ -55,19 +58,16 @@ class Exponential(NamedTuple):
     def smoothing_map(self, n_features: int) -> Smoothing:
         return shift(self.smoothing)
 
-    def draw_one_cluster(
-        self, X: NDArray[np.float64], rng: np.random.Generator
-    ) -> NDArray[np.float64] | None:
+    def draw_one_cluster(self, X: Any, rng: np.random.Generator) -> Any:
+        if issparse(X):
+            return None
         return rng.exponential(X.mean(axis=0), X.shape)
 
     def phi(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         return -np.log(x)
 
     def divergence(family, value, mean, step):
-        ratio = value / mean
-        if ratio < 1e-300:  # some or all of its digits are lost
-            return step / mean - (math.log(value) - math.log(mean))
-        return log_excess(ratio, step / mean)
+        return log_divergence(value, mean, step)
 
     def second_derivative(family, mean):
         return 1.0 / (mean * mean)

@@ -34,6 +34,9 @@ class Multinomial(NamedTuple):
     every row has the same m, this is the paper's value. If totals differ, rows with large totals
     count for more, because they carry more information.
 
+    Not reducible. The rows (0, 9, 9), (9, 0, 9) and (9, 9, 0) are equally near to each other,
+    d = 8.44. The union of any two is nearer to the third, d = 6.81.
+
     Parameters
     ----------
     smoothing : float, default=0.1

@@ -29,6 +29,9 @@ class Poisson(NamedTuple):
     The divergence of one column is the generalised Kullback–Leibler divergence
     x log(x/y) − x + y = y·((1+u) log(1+u) − u) with u = (x−y)/y.
 
+    Not reducible. The rows (0, 9, 9), (9, 0, 9) and (9, 9, 0) are equally near to each other,
+    d = 12.3. The union of any two is nearer to the third, d = 9.35.
+
     Parameters
     ----------
     smoothing : float, default=0.01

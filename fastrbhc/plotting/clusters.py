@@ -113,10 +113,13 @@ def plane_of(X: ArrayLike, family: str | Family, names: Sequence[str] | None = N
     weights = observed.all_weights()
     n, d = means.shape
     if d <= 2:
-        means = family.in_units_of_rows(means)
         named = column_names(X) or list(names or ())
         if len(named) != d:
             named = [f"column {column}" for column in range(d)]
+        if family.base is None:
+            means = family.in_units_of_rows(means)
+        else:  # ellipses are those of transformed rows
+            named = [f"{name}, transformed" for name in named]
         return Plane(family, means, weights, np.eye(d), means, named)
     directions = np.zeros((2, d))
     shares = np.zeros(2)

@@ -51,16 +51,18 @@ def points_of_rows(family: Family, X: Any, weights: NDArray[np.float64]) -> Poin
     if issparse(X):
         X = _fewer_columns(family, X, weights)
     values = family.coordinates(X)
+    # Codes of levels are not the columns that these coordinates are of.
+    cells = values if hasattr(family, "encode") else X
     # Shares of a single column are all 1, up to rounding. And a family may move what is the same in
     # all rows, as projections do: it says nothing about them.
     varies = np.ptp(values, axis=0) > _ROUNDING * np.abs(values).max(axis=0)
-    kept = np.flatnonzero(varies & (np.ptp(X, axis=0) > 0.0))
+    kept = np.flatnonzero(varies & (np.ptp(cells, axis=0) > 0.0))
     values = values - np.average(values, axis=0, weights=weights)
     variances = np.average(values**2, axis=0, weights=weights)
     kept = kept[variances[kept] > _SMALLEST_VARIANCE]
     values, variances = values[:, kept], variances[kept]
     share = _SHARE_OF_COUNTS if known_spread(family) else _SHARE_OF_ENTROPY
-    floors = np.array([_floor(column, weights, share) for column in X[:, kept].T])
+    floors = np.array([_floor(column, weights, share) for column in cells[:, kept].T])
     floor = np.diag(floors * variances)
     if kept.size <= MOST_COORDINATES:
         return Points(values, floor)

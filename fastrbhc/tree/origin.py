@@ -102,19 +102,23 @@ def family_for(tree: Dendrogram, given: str | Family | None) -> Family:
 
 def described(family: Any) -> dict[str, Any]:
     """A family as its name and its parameters, for files."""
-    parameters = {
+    parameters: dict[str, Any] = {
         key: _written(value) for key, value in family._asdict().items() if value is not None
     }
     return {"name": family.name, "parameters": parameters}
 
 
 def _written(value: Any) -> Any:
+    if hasattr(value, "separable"):  # a family of a product
+        return described(value)
     if isinstance(value, tuple):
         return [_written(number) for number in value]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _read(value: Any) -> Any:
+    if isinstance(value, dict):
+        return family_described(value)
     if isinstance(value, list):
         return tuple(map(_read, value))
     return float(value) if isinstance(value, str) and value in _NOT_FINITE else value
@@ -155,9 +159,15 @@ def family_described(content: Any) -> Family | None:
 
 
 def _is_parameter(value: Any, default: Any) -> bool:
-    """Whether the value is a number, a truth value or numbers, whichever the default is."""
+    """Whether the value is a number, a truth value or a tuple, whichever the default is.
+
+    A tuple may hold numbers, names of levels, families and further tuples.
+    """
+    if hasattr(value, "separable"):  # a family of a product, which has been checked
+        return default is None
     for kind in (bool, tuple):
         if default is not None and isinstance(value, kind) != isinstance(default, kind):
             return False
-    numbers = value if isinstance(value, tuple) else (value,)
-    return type(value) is bool or all(type(number) in (int, float) for number in numbers)
+    if isinstance(value, tuple):
+        return all(_is_parameter(entry, None) or type(entry) is str for entry in value)
+    return type(value) in (bool, int, float)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
@@ -14,11 +15,21 @@ from fastrbhc._engine.clusters.build_sparse import (
 )
 from fastrbhc._engine.clusters.observations import Observations
 from fastrbhc._engine.clusters.portions import portions
-from fastrbhc._engine.clusters.record import LEAF_SIZE, SPARE, Clusters, empty_clusters, selected
+from fastrbhc._engine.clusters.record import (
+    LEAF_SIZE,
+    NO_WIDTHS,
+    SPARE,
+    Clusters,
+    Widths,
+    empty_clusters,
+    selected,
+    with_blocks,
+)
 from fastrbhc._engine.clusters.scratch import new_scratch
 from fastrbhc._engine.clusters.sparse_rows import SparseObservations
 from fastrbhc._engine.geometry.contract import (
     add_row,
+    blocks_of,
     dissimilarity,
     refresh,
     storage,
@@ -57,7 +68,7 @@ def clusters_of_points(
     put_points(clusters, points)
     if mirrored:
         clusters = _with_frame(geometry, clusters)
-        if not clusters.mirror.values.shape[0]:  # means are scanned after all
+        if not (clusters.mirror.values.shape[0] or clusters.blocks):  # means are scanned after all
             clusters = _with_order(clusters, "C")
     if clusters.cached.shape[1]:
         cache_of_points(geometry, clusters, new_scratch(geometry, n_features))
@@ -154,14 +165,32 @@ def variances_at(family: Any, means: NDArray[np.float64]) -> NDArray[np.float64]
 
 
 def _empty_clusters(geometry: Any, n: int, n_features: int, mirrored: bool = True) -> Clusters:
-    sizes = storage(geometry, n_features)
-    return empty_clusters(
+    widths = _widths(geometry, n_features, mirrored)
+    clusters = empty_clusters(
         n,
         n_features,
+        scatter=widths.scatter,
+        cached=widths.cached,
+        scan_features=widths.scan_features,
+        mirrored=widths.mirrored,
+    )
+    return with_blocks(clusters, widths.blocks)
+
+
+def _widths(geometry: Any, n_features: int, mirrored: bool) -> Widths:
+    """The numbers that a cluster has, in all and in each block of columns."""
+    blocks = tuple(
+        _widths(block, columns, mirrored) for block, columns in blocks_of(geometry, n_features)
+    )
+    if blocks:
+        return reduce(Widths.plus, blocks, NO_WIDTHS)._replace(blocks=blocks)
+    sizes = storage(geometry, n_features)
+    return Widths(
+        columns=n_features,
         scatter=sizes.scatter,
         cached=sizes.cached,
         scan_features=sizes.scan_features if mirrored else 0,
-        mirrored=sizes.mirrored and mirrored,
+        mirrored=n_features if sizes.mirrored and mirrored else 0,
     )
 
 
@@ -176,6 +205,10 @@ def _with_order(clusters: Clusters, order: Literal["C", "F"]) -> Clusters:
 
 def _with_frame(geometry: Any, clusters: Clusters) -> Clusters:
     """The clusters with a mirror in the frame of all means, which unions never leave."""
+    if clusters.blocks:
+        pairs = zip(blocks_of(geometry, clusters.means.shape[0]), clusters.blocks, strict=True)
+        blocks = tuple(_with_frame(block, view) for (block, _), view in pairs)
+        return replaced(clusters, blocks=blocks)
     mirror = clusters.mirror
     lowest, highest = np.fmin.reduce(clusters.means, axis=1), np.fmax.reduce(clusters.means, axis=1)
     mirror.centre[:] = 0.5 * lowest + 0.5 * highest

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.observations import Observations, column_ranges
-from fastrbhc._engine.geometry.contract import storage
+from fastrbhc._engine.geometry.contract import blocks_of, storage
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.math.double_double import add, two_product, two_sum
 
@@ -35,8 +35,34 @@ _FEW_POINTS = 100
 def rotate_to_principal_axes(geometry: Any, points: Observations) -> Observations:
     """The points along their principal axes, if the geometry benefits from it."""
     n, n_features = points.shape
+    blocks = blocks_of(geometry, n_features)
+    if blocks:
+        return _rotate_blocks(blocks, points)
     wanted = storage(geometry, n_features).principal and n >= _FEW_POINTS
     return along_principal_axes(points) if wanted else points
+
+
+def _rotate_blocks(blocks: tuple[tuple[Any, int], ...], points: Observations) -> Observations:
+    """The points with each block of columns along its principal axes, where that is of use."""
+    parts, start, rotated = [], 0, False
+    for geometry, columns in blocks:
+        stop = start + columns
+        before = Observations(
+            np.ascontiguousarray(points.means[:, start:stop]),
+            None if points.residuals is None else points.residuals[:, start:stop].copy(),
+        )
+        parts.append(rotate_to_principal_axes(geometry, before))
+        rotated |= parts[-1] is not before
+        start = stop
+    if not rotated:
+        return points
+    residuals = [
+        np.zeros(part.shape) if part.residuals is None else part.residuals for part in parts
+    ]
+    return points._replace(
+        means=np.concatenate([part.means for part in parts], axis=1),
+        residuals=np.concatenate(residuals, axis=1),
+    )
 
 
 def along_principal_axes(points: Observations) -> Observations:

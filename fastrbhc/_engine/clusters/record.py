@@ -6,7 +6,7 @@ slots.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,7 @@ class Clusters:
     scan_features: NDArray[np.float64]  # (p, n), derived values for scans; p = 0 if not needed
     mirror: Mirror
     segments: Segments  # instead of means, if rows are sparse: d is 0 then
+    blocks: tuple[Any, ...]  # views of groups of columns, if these have geometries of their own
     ranks: NDArray[np.int64]  # (n,), which of two equally near clusters comes first
     width: int  # about how many numbers a comparison of two clusters reads
     n_slots: int  # slots in use: all later ones are free
@@ -65,11 +66,11 @@ def empty_clusters(
     scatter: int = 0,
     cached: int = 0,
     scan_features: int = 0,
-    mirrored: bool = False,
+    mirrored: int = 0,
 ) -> Clusters:
     """Clusters of weight 0, with the given numbers of values per slot."""
     mirror = Mirror(
-        values=np.zeros((n_features if mirrored else 0, n), np.float32),
+        values=np.zeros((mirrored, n), np.float32),
         order=np.arange(n_features),
         centre=np.zeros(n_features),
         radius=1.0,
@@ -84,9 +85,90 @@ def empty_clusters(
         scan_features=np.zeros((scan_features, n)),
         mirror=mirror,
         segments=no_segments(n),
+        blocks=(),
         ranks=np.arange(n),
         width=n_features,
         n_slots=n,
+    )
+
+
+class Widths(NamedTuple):
+    """Numbers per cluster of a block of columns, and of the blocks that it consists of."""
+
+    columns: int
+    scatter: int
+    cached: int
+    scan_features: int
+    mirrored: int
+    blocks: tuple[Widths, ...] = ()
+
+    def plus(self, other: Widths) -> Widths:
+        """The numbers of two blocks together."""
+        return Widths(
+            self.columns + other.columns,
+            self.scatter + other.scatter,
+            self.cached + other.cached,
+            self.scan_features + other.scan_features,
+            self.mirrored + other.mirrored,
+        )
+
+
+NO_WIDTHS = Widths(0, 0, 0, 0, 0)
+
+
+def with_blocks(clusters: Clusters, blocks: tuple[Widths, ...]) -> Clusters:
+    """The clusters with views of blocks of columns, which share the memory of all."""
+    views, ends = [], NO_WIDTHS
+    for widths in blocks:
+        starts = ends
+        ends = starts.plus(widths)
+        order, centre = np.arange(widths.columns), np.zeros(widths.columns)
+        mirror = Mirror(
+            values=clusters.mirror.values[starts.mirrored : ends.mirrored],
+            order=order,
+            centre=centre,
+            radius=1.0,
+            slack=0.0,
+        )
+        view = replaced(
+            clusters,
+            means=clusters.means[starts.columns : ends.columns],
+            residuals=clusters.residuals[starts.columns : ends.columns],
+            scatter=clusters.scatter[:, starts.scatter : ends.scatter],
+            cached=clusters.cached[:, starts.cached : ends.cached],
+            scan_features=clusters.scan_features[starts.scan_features : ends.scan_features],
+            mirror=mirror,
+            width=widths.columns,
+        )
+        views.append(with_blocks(view, widths.blocks))
+    return replaced(clusters, blocks=tuple(views))
+
+
+def _with_blocks_of(clusters: Clusters, other: Clusters) -> Clusters:
+    """The clusters with blocks like those of others, and with copies of their frames."""
+    if not other.blocks:
+        return clusters
+    clusters = with_blocks(clusters, tuple(map(_widths, other.blocks)))
+    for block, like in zip(clusters.blocks, other.blocks, strict=True):
+        _copy_frame(block, like)
+    return clusters
+
+
+def _copy_frame(block: Clusters, other: Clusters) -> None:
+    block.mirror.order[:], block.mirror.centre[:] = other.mirror.order, other.mirror.centre
+    block.mirror.radius, block.mirror.slack = other.mirror.radius, other.mirror.slack
+    for part, like in zip(block.blocks, other.blocks, strict=True):
+        _copy_frame(part, like)
+
+
+def _widths(block: Clusters) -> Widths:
+    return Widths(
+        columns=block.means.shape[0],
+        scatter=block.scatter.shape[1],
+        cached=block.cached.shape[1],
+        scan_features=block.scan_features.shape[0],
+        mirrored=block.mirror.values.shape[0],
+        blocks=tuple(map(_widths, block.blocks)),
     )
 
 
@@ -120,7 +202,7 @@ def selected(clusters: Clusters, slots: NDArray[np.int64]) -> Clusters:
     """A copy with the given slots, in that order."""
     mirror = clusters.mirror
     # Indexing would return different layouts for one column and for several, and so other types.
-    return replaced(
+    chosen = replaced(
         clusters,
         weights=clusters.weights[slots],
         means=_columns(clusters.means, slots),
@@ -138,6 +220,7 @@ def selected(clusters: Clusters, slots: NDArray[np.int64]) -> Clusters:
         ranks=clusters.ranks[slots],
         n_slots=slots.size,
     )
+    return _with_blocks_of(chosen, clusters)
 
 
 def _columns(values: NDArray[Any], slots: NDArray[np.int64]) -> NDArray[Any]:

@@ -26,6 +26,7 @@ class ScratchShapes(NamedTuple):
     bits: tuple[int, int] = (0, 0)  # these three for `float32_screen`
     packed_block: tuple[int, int] = (0, 0)
     query_block: tuple[int, int] = (0, 0)
+    pair_sums: tuple[int, int] = (0, 0)  # bounds of blocks of columns
 
 
 @python_contract
@@ -56,6 +57,7 @@ class Scratch:
     bits: NDArray[np.int64]  # for `float32_screen`, as are the next two
     packed_block: NDArray[np.float32]
     query_block: NDArray[np.float32]
+    pair_sums: NDArray[np.float64]  # bounds of blocks of columns
     # For searches of a tree.
     nodes: NDArray[np.int64]  # (128,), the stack of nodes to visit
     node_bounds: NDArray[np.float64]  # (128,), their bounds
@@ -81,6 +83,7 @@ def new_scratch(geometry: Any, n_features: int, most_hits: int = 0) -> Scratch:
         bits=np.empty(shapes.bits, np.int64),
         packed_block=np.zeros(shapes.packed_block, np.float32),
         query_block=np.zeros(shapes.query_block, np.float32),
+        pair_sums=np.empty(shapes.pair_sums),
         nodes=np.empty(128, np.int64),
         node_bounds=np.empty(128),
         hits=np.empty(most_hits, np.int64),

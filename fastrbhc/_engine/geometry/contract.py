@@ -91,13 +91,38 @@ def for_clusters(geometry: Any, clusters: Clusters) -> Any:
 
 
 @python_contract
+def blocks_of(geometry: Any, n_features: int) -> tuple[tuple[Any, int], ...]:
+    """Geometries of blocks of columns, with their numbers of columns, if d is a sum over blocks."""
+    return ()
+
+
+def box_rows(geometry: Any, n_features: int) -> int:
+    """How many numbers a box has: see ``box_bounds``."""
+    blocks = blocks_of(geometry, n_features)
+    if blocks:
+        return sum(box_rows(block, columns) for block, columns in blocks)
+    return 2 * n_features + 1 + 2 * len(storage(geometry, n_features).box_features)
+
+
+@python_contract
+def column_widths(geometry: Any, clusters: Clusters) -> NDArray[np.float64]:
+    """Factors that make columns of several blocks comparable, for the splits of the kd-tree.
+
+    By default the columns become equally wide.
+    """
+    spreads = np.array([np.nanstd(column) for column in clusters.means])
+    return 1.0 / np.where(spreads > 0.0, spreads, 1.0)
+
+
+@python_contract
 def usual_backend(geometry: Any) -> str | None:
     """The backend that "auto" stands for, if the number of columns does not decide."""
     return None
 
 
+@python_contract
 def with_columns(geometry: Any, columns: tuple[int, ...]) -> Any:
-    """The geometry with this field ``columns``; unchanged if it has no such field."""
+    """The geometry with this field ``columns``; by default unchanged if it has no such field."""
     return geometry._replace(columns=columns) if hasattr(geometry, "columns") else geometry
 
 

@@ -174,6 +174,14 @@ class Separable(NamedTuple):
         """The variance function of each mean, one by one: it may be a user's, for numbers only."""
         return np.array([variance_function(self.family, mean) for mean in means], np.float64)
 
+    def column_widths(self, clusters: Clusters) -> NDArray[np.float64]:
+        """The root of φ″/2 at the mean of each column, or of what the family has instead."""
+        means = self.scale * np.nanmean(clusters.means, axis=1) + self.offset
+        second = type(self.family).second_derivative
+        with np.errstate(all="ignore"):
+            curvatures = np.array([second(self.family, mean) for mean in means])
+        return self.scale * np.sqrt(np.nan_to_num(0.5 * curvatures, nan=1.0, posinf=1.0))
+
     def for_clusters(self, clusters: Clusters) -> Separable:
         """The geometry for scans of the mirror, if these clusters have one."""
         return MirroredSeparable(*self) if clusters.mirror.values.shape[0] else self

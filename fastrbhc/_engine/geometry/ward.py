@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.record import Clusters, difference
 from fastrbhc._engine.clusters.scratch import BLOCK, GROUP
@@ -60,6 +61,9 @@ class Ward(NamedTuple):
 
     def with_mirror(self, clusters: Clusters) -> Clusters:
         return with_centred_mirror(clusters)
+
+    def column_widths(self, clusters: Clusters) -> NDArray[np.float64]:
+        return np.full(clusters.means.shape[0], np.sqrt(self.half_curvature))
 
     def dissimilarity(geometry, clusters, i, j, cutoff, scratch):
         w0, w1 = clusters.weights[i], clusters.weights[j]

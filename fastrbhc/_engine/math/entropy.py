@@ -1,6 +1,6 @@
-"""Two functions behind the entropies of counts and positive measurements.
+"""Divergences behind the entropies of counts and positive measurements, accurate near 0.
 
-Both vanish to second order at u = step/mean = 0. There the plain formula would leave no correct
+All vanish to second order at u = step/mean = 0. There the plain formula would leave no correct
 digit, so near 0 they are summed as series.
 """
 
@@ -51,3 +51,29 @@ def log_excess(ratio, u):
         return s * (u - 2.0 * s * s * _artanh_rest(s * s))
     # Near u = −1 the ratio holds digits that 1 + u has lost.
     return u - math.log(ratio)
+
+
+@kernel
+def log_divergence(value, mean, step):
+    """The divergence of −log x, value/mean − log(value/mean) − 1: Itakura and Saito's."""
+    ratio = value / mean
+    if ratio < 1e-300:  # some or all of its digits are lost
+        return step / mean - (math.log(value) - math.log(mean))
+    return log_excess(ratio, step / mean)
+
+
+@kernel
+def overdispersed_divergence(dispersion, value, mean, step):
+    """The divergence of x·log x − (x + r)·log(x + r), where r = 1/dispersion.
+
+    With the shares p = value/(value + r) and q = mean/(mean + r) it is (value + r) times the
+    divergence of two Bernoulli variables, p·log(p/q) + (1−p)·log((1−p)/(1−q)), which is the sum of
+    two entropies that are not negative. Their step is p − q = r·step/((value + r)(mean + r)). A
+    dispersion of 0 leaves the first of them, that of Poisson counts.
+    """
+    here, there = 1.0 + dispersion * mean, 1.0 + dispersion * value
+    shortened, ratio = step / there, there / here
+    counts = entropy_divergence(mean, shortened)
+    if dispersion == 0.0:
+        return counts
+    return ratio * (counts + entropy_divergence(1.0, -dispersion * shortened) / dispersion)

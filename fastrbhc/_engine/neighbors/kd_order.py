@@ -21,6 +21,7 @@ class Parts:
     """Slots that are being ordered, with copies of their means, and the nodes so far."""
 
     means: NDArray[np.float64]  # (d, n) of the clusters
+    widths: NDArray[np.float64]  # (d,), factors that make columns comparable
     rows: NDArray[np.float64]  # (…, d), in the order so far
     slots: NDArray[np.int64]  # (…,)
     starts: NDArray[np.int64]  # the first row of each node
@@ -29,7 +30,11 @@ class Parts:
 
 
 def tree_order(
-    clusters: Clusters, slots: NDArray[np.int64], capacity: int, threads: Threads
+    clusters: Clusters,
+    widths: NDArray[np.float64],
+    slots: NDArray[np.int64],
+    capacity: int,
+    threads: Threads,
 ) -> NDArray[np.int64]:
     """The given slots in the order of a balanced kd-tree with the given number of places.
 
@@ -37,7 +42,7 @@ def tree_order(
     """
     rows = np.empty((slots.size, clusters.means.shape[0]))
     starts, stops = np.zeros(1, np.int64), np.array([slots.size])
-    parts = Parts(clusters.means, rows, slots, starts, stops, capacity)
+    parts = Parts(clusters.means, widths, rows, slots, starts, stops, capacity)
     threads.run(partial(_copy_means, parts), slots.size, 1e-8)
     while parts.size > (_PART if starts.size >= 2 * threads.count else 1024):
         threads.run(partial(_split_parts, parts), starts.size, 1e-8 * slots.size / starts.size)
@@ -52,10 +57,10 @@ def tree_order(
 
 @kernel
 def _copy_means(parts, first, last, scratch):
-    means, slots, rows = parts.means, parts.slots, parts.rows
+    means, widths, slots, rows = parts.means, parts.widths, parts.slots, parts.rows
     for row in range(first, last):
         for k in range(means.shape[0]):
-            rows[row, k] = means[k, slots[row]]
+            rows[row, k] = widths[k] * means[k, slots[row]]
 
 
 @kernel

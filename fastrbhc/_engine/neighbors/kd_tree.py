@@ -12,15 +12,18 @@ ancestor it descends into the other child, if the bound of that child's box allo
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.record import LEAF_SIZE, Clusters, gather
 from fastrbhc._engine.geometry.contract import (
+    blocks_of,
     box_bounds,
+    box_rows,
     box_violation_bound,
+    column_widths,
     dissimilarity,
     leaf_values,
     storage,
@@ -54,7 +57,11 @@ class KDTree:
     """Boxes of the nodes; see the module's documentation."""
 
     boxes: NDArray[np.float64]  # (nodes/8, 2d + 1 + …, 8), see the contract of ``box_bounds``
+    columns: NDArray[np.int64]  # (d,), the row of a box with the low of each column
+    weights: NDArray[np.int64]  # (…,), rows with the smallest weight; one for each block of columns
     features: NDArray[np.int64]  # columns of ``cached`` whose range the boxes hold
+    feature_rows: NDArray[np.int64]  # the row with the low of each of these
+    widths: NDArray[np.float64]  # (d,), factors that make columns comparable
     heaviest: NDArray[np.float64]  # (nodes,): the largest weight, for audits; or empty
     touched: NDArray[np.bool_]  # (nodes,): boxes to be refitted
     n_leaves: int
@@ -67,7 +74,7 @@ class KDTree:
     def rebuild(self, clusters: Clusters, threads: Threads) -> NDArray[np.int64]:
         slots = np.flatnonzero(~np.isnan(clusters.weights[: clusters.n_slots]))
         self.n_leaves = _leaves_for(slots.size)
-        slots = tree_order(clusters, slots, self.n_leaves * LEAF_SIZE, threads)
+        slots = tree_order(clusters, self.widths, slots, self.n_leaves * LEAF_SIZE, threads)
         gather(clusters, slots, threads)
         self.touched[: 2 * self.n_leaves] = True
         refit(refitting(self, clusters, threads.scratches[0]), slots.size, threads)
@@ -177,11 +184,14 @@ def kd_tree(geometry: Any, clusters: Clusters, threads: Threads, audited: bool) 
     audited, the largest weights are stored as well, for ``possible_violations``.
     """
     n_features, nodes = clusters.means.shape[0], 2 * _leaves_for(clusters.n_slots)
-    box_features = storage(geometry, n_features).box_features
-    groups, n_numbers = -(-nodes // LANES), 2 * n_features + 1 + 2 * len(box_features)
+    layout = _layout(geometry, n_features)
     index = KDTree(
-        boxes=np.empty((groups, n_numbers, LANES)),
-        features=np.array(box_features, np.int64),
+        boxes=np.empty((-(-nodes // LANES), box_rows(geometry, n_features), LANES)),
+        columns=np.array(layout.columns, np.int64),
+        weights=np.array(layout.weights, np.int64),
+        features=np.array(layout.features, np.int64),
+        feature_rows=np.array(layout.feature_rows, np.int64),
+        widths=column_widths(geometry, clusters) if clusters.blocks else np.ones(n_features),
         heaviest=np.zeros(nodes if audited else 0),
         touched=np.zeros(nodes, bool),
         n_leaves=nodes // 2,
@@ -189,6 +199,33 @@ def kd_tree(geometry: Any, clusters: Clusters, threads: Threads, audited: bool) 
     index.boxes[0] = np.inf  # node 0 does not exist, nor do all nodes below 8 in small trees
     index.rebuild(clusters, threads)
     return index
+
+
+class _Layout(NamedTuple):
+    """The rows of a box."""
+
+    columns: list[int]
+    weights: list[int]
+    features: list[int]
+    feature_rows: list[int]
+
+
+def _layout(geometry: Any, n_features: int) -> _Layout:
+    """The rows of a box: those of one block of columns after another, each with the weight."""
+    blocks = blocks_of(geometry, n_features)
+    if not blocks:
+        features = list(storage(geometry, n_features).box_features)
+        rows = [2 * n_features + 1 + 2 * e for e in range(len(features))]
+        return _Layout([2 * k for k in range(n_features)], [2 * n_features], features, rows)
+    all_rows, row, cached = _Layout([], [], [], []), 0, 0
+    for block, columns in blocks:
+        part = _layout(block, columns)
+        all_rows.columns.extend(row + k for k in part.columns)
+        all_rows.weights.extend(row + k for k in part.weights)
+        all_rows.features.extend(cached + k for k in part.features)
+        all_rows.feature_rows.extend(row + k for k in part.feature_rows)
+        row, cached = row + box_rows(block, columns), cached + storage(block, columns).cached
+    return all_rows
 
 
 def _leaves_for(n: int) -> int:
@@ -220,14 +257,14 @@ def _fit_leaf(index, clusters, leaf):
         if low <= high:
             low -= _WIDENED * abs(low)
             high += _WIDENED * abs(high)
-        changed |= low != boxes[group, 2 * k, lane] or high != boxes[group, 2 * k + 1, lane]
-        boxes[group, 2 * k, lane], boxes[group, 2 * k + 1, lane] = low, high
+        row = index.columns[k]
+        changed |= low != boxes[group, row, lane] or high != boxes[group, row + 1, lane]
+        boxes[group, row, lane], boxes[group, row + 1, lane] = low, high
     lightest = np.inf
     for s in range(start, start + LEAF_SIZE):
         if clusters.weights[s] < lightest:
             lightest = clusters.weights[s]
-    changed |= lightest != boxes[group, 2 * n_features, lane]
-    boxes[group, 2 * n_features, lane] = lightest
+    changed |= _put_lightest(index, node, lightest)
     if index.heaviest.size:
         heaviest = 0.0
         for s in range(start, start + LEAF_SIZE):
@@ -241,9 +278,19 @@ def _fit_leaf(index, clusters, leaf):
             if not np.isnan(clusters.weights[s]):
                 value = clusters.cached[s, index.features[e]]
                 low, high = min(low, value), max(high, value)
-        k = 2 * n_features + 1 + 2 * e
-        changed |= low != boxes[group, k, lane] or high != boxes[group, k + 1, lane]
-        boxes[group, k, lane], boxes[group, k + 1, lane] = low, high
+        row = index.feature_rows[e]
+        changed |= low != boxes[group, row, lane] or high != boxes[group, row + 1, lane]
+        boxes[group, row, lane], boxes[group, row + 1, lane] = low, high
+    return changed
+
+
+@kernel
+def _put_lightest(index, node, lightest):
+    """Put the smallest weight into a box; returns whether it changed."""
+    boxes, group, lane = index.boxes, node // LANES, node % LANES
+    changed = lightest != boxes[group, index.weights[0], lane]
+    for k in range(index.weights.size):
+        boxes[group, index.weights[k], lane] = lightest
     return changed
 
 
@@ -251,17 +298,15 @@ def _fit_leaf(index, clusters, leaf):
 def _fit_node(index, clusters, node):
     """Fit the box of a node to the boxes of its children; returns whether it changed."""
     boxes = index.boxes
-    left, right, weight = 2 * node, 2 * node + 1, 2 * clusters.means.shape[0]
+    left, right, weight = 2 * node, 2 * node + 1, index.weights[0]
     changed = False
-    for k in range(0, weight, 2):
-        changed |= _fit_interval(boxes, node, k)
+    for k in range(index.columns.size):
+        changed |= _fit_interval(boxes, node, index.columns[k])
     for e in range(index.features.size):
-        changed |= _fit_interval(boxes, node, weight + 1 + 2 * e)
+        changed |= _fit_interval(boxes, node, index.feature_rows[e])
     parts, lane = left // LANES, left % LANES
     lightest = min(boxes[parts, weight, lane], boxes[parts, weight, lane + 1])
-    group, lane = node // LANES, node % LANES
-    changed |= lightest != boxes[group, weight, lane]
-    boxes[group, weight, lane] = lightest
+    changed |= _put_lightest(index, node, lightest)
     if index.heaviest.size:
         heaviest = max(index.heaviest[left], index.heaviest[right])
         changed |= heaviest != index.heaviest[node]
@@ -314,12 +359,13 @@ def _fit_touched(index, clusters, part):
 def _empty(index, clusters, node):
     """Empty the box of a leaf beyond the last slot."""
     boxes, group, lane = index.boxes, node // LANES, node % LANES
-    weight = 2 * clusters.means.shape[0]
-    for k in range(0, weight, 2):
-        boxes[group, k, lane], boxes[group, k + 1, lane] = np.inf, -np.inf
-    for k in range(weight + 1, weight + 1 + 2 * index.features.size, 2):
-        boxes[group, k, lane], boxes[group, k + 1, lane] = np.inf, -np.inf
-    boxes[group, weight, lane] = np.inf
+    for k in range(index.columns.size):
+        row = index.columns[k]
+        boxes[group, row, lane], boxes[group, row + 1, lane] = np.inf, -np.inf
+    for e in range(index.features.size):
+        row = index.feature_rows[e]
+        boxes[group, row, lane], boxes[group, row + 1, lane] = np.inf, -np.inf
+    _put_lightest(index, node, np.inf)
     if index.heaviest.size:
         index.heaviest[node] = 0.0
 

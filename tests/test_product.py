@@ -1,0 +1,352 @@
+"""Products of families, and categories."""
+
+import json
+import pickle
+
+import naive
+import numpy as np
+import pandas as pd
+import pytest
+from certificates import certify_greedy, certify_nn_chain
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.compose import make_column_selector
+from sklearn.metrics import adjusted_rand_score
+
+import fastrbhc
+from fastrbhc import RBHC, families
+from fastrbhc._table import placed, table_of
+from fastrbhc.families import Block, Categorical, Gaussian, Poisson, Product, as_family
+
+MIXED = {
+    "poisson": ["visits", "orders"],
+    "gaussian": ["age", "income"],
+    "categorical": ["country"],
+    "bernoulli": ["member"],
+}
+# Combinations with and without scatter, cached values, mirrors and box features.
+COMBINATIONS = [
+    {"ward": [0], "poisson": [1], "bernoulli": [2]},
+    {"poisson": [1], "gaussian": [0, 3]},
+    {"gaussian": [0, 3], "poisson": [1, 2]},
+    {"diagonal_gaussian": [0], "von_mises_fisher": [1, 3], "exponential": [4]},
+    {"gaussian": [0], "diagonal_gaussian": [1, 2], "ward": [3]},
+]
+
+
+def people(n=120, seed=0):
+    """A table of three kinds of people, and their kinds."""
+    rng = np.random.default_rng(seed)
+    kind = np.arange(n) % 3
+    country = (kind + (rng.random(n) < 0.2) * rng.integers(1, 3, n)) % 3
+    table = pd.DataFrame(
+        {
+            "visits": rng.poisson(np.array([2, 8, 20])[kind]),
+            "orders": rng.poisson(np.array([1, 1, 4])[kind]),
+            "age": rng.normal(np.array([30, 50, 40])[kind], 5.0),
+            "income": rng.normal(np.array([2.0, 4.0, 3.0])[kind], 0.5),
+            "country": np.array(["FR", "DE", "IT"])[country],
+            "member": rng.random(n) < np.array([0.1, 0.5, 0.9])[kind],
+        }
+    )
+    return table, kind
+
+
+def numbers(n, seed, tied=False):
+    """Five columns that suit all families: counts, zeros and ones, positive measurements."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack(
+        [
+            rng.normal(size=n),
+            rng.poisson(3.0, n),
+            rng.integers(0, 2, n),
+            rng.gamma(2.0, size=n),
+            rng.exponential(size=n) + 0.1,
+        ]
+    )
+    X[:, 1] += X[:, 3] == 0
+    return np.maximum(np.round(2.0 * X) / 2.0, [-np.inf, 0, 0, 0.5, 0.5]) if tied else X
+
+
+def with_positions(family, X):
+    """The family with the positions of all columns, those it does not name being ignored."""
+    named = {k for columns in family.values() for k in columns}
+    rest = [k for k in range(X.shape[1]) if k not in named]
+    return placed(as_family({**family, "ignore": rest}), X)
+
+
+@pytest.mark.parametrize("family", COMBINATIONS, ids=str)
+def test_d_is_the_sum_over_the_blocks(family):
+    X = numbers(40, 1)
+    family = with_positions(family, X)
+    reference = sum(
+        fastrbhc.dissimilarity(X[:15][:, block.columns], X[15:][:, block.columns], block.family)
+        for block in family.blocks
+    )
+    assert fastrbhc.dissimilarity(X[:15], X[15:], family) == pytest.approx(reference, rel=1e-14)
+
+
+@pytest.mark.parametrize("tied", [False, True], ids=["untied", "tied"])
+@pytest.mark.parametrize("family", COMBINATIONS, ids=str)
+def test_greedy_trees_merge_the_nearest_pair(family, tied):
+    X = numbers(36, 2, tied)
+    family = with_positions(family, X)
+    weights = np.random.default_rng(3).integers(1, 4, len(X)).astype(float)
+    for given in (None, weights):
+        certify_greedy(fastrbhc.linkage(X, family, sample_weight=given), X, given, family)
+
+
+def test_chains_merge_reciprocal_neighbours():
+    X = numbers(30, 4)
+    family = with_positions(COMBINATIONS[1], X)
+    certify_nn_chain(fastrbhc.linkage(X, family, algorithm="nn_chain"), X, None, family)
+
+
+@pytest.mark.parametrize("family", COMBINATIONS, ids=str)
+def test_all_backends_build_the_same_tree(family):
+    X = numbers(700, 5)
+    family = with_positions(family, X)
+    reference = fastrbhc.linkage(X, family, neighbors="brute", n_jobs=1)
+    for neighbors in ("kd_tree", "auto"):
+        found = fastrbhc.linkage(X, family, neighbors=neighbors, n_jobs=2)
+        np.testing.assert_array_equal(found.merges, reference.merges)
+        np.testing.assert_array_equal(found.heights, reference.heights)
+
+
+@pytest.mark.parametrize("family", COMBINATIONS[:3], ids=str)
+@pytest.mark.parametrize("neighbors", ["brute", "kd_tree"])
+def test_audits_count_all_violations(family, neighbors):
+    X = numbers(28, 6, tied=True)
+    family = with_positions(family, X)
+    tree = fastrbhc.linkage(X, family, neighbors=neighbors, audit=True)
+    known, found = naive.violations(tree, X, None, family), tree.audit
+    assert found.triples == known.triples
+    assert len(known.certain) <= found.violations <= len(known.certain) + len(known.open)
+
+
+def test_one_block_is_its_family():
+    X = numbers(60, 7)[:, [1, 2]]
+    found, reference = fastrbhc.linkage(X, {"poisson": [0, 1]}), fastrbhc.linkage(X, "poisson")
+    np.testing.assert_array_equal(found.heights, reference.heights)
+
+
+def test_the_order_of_rows_does_not_matter():
+    X = numbers(150, 8, tied=True)
+    family = with_positions(COMBINATIONS[2], X)
+    order = np.random.default_rng(9).permutation(len(X))
+    tree, other = fastrbhc.linkage(X, family), fastrbhc.linkage(X[order], family)
+    np.testing.assert_array_equal(other.heights, tree.heights)
+    labels, others = tree.cut(n_clusters=9)[order], other.cut(n_clusters=9)
+    assert adjusted_rand_score(labels, others) == 1.0
+
+
+def test_weights_are_factors_of_blocks():
+    X = numbers(30, 10)
+    blocks = (Block("poisson", [1], weight=3.0), Block("ward", [0], weight=0.25))
+    family = Product((*blocks, Block("ignore", [2, 3, 4])))
+    reference = 3.0 * fastrbhc.dissimilarity(X[:9, [1]], X[9:, [1]], "poisson")
+    reference += 0.25 * fastrbhc.dissimilarity(X[:9, [0]], X[9:, [0]], "ward")
+    assert fastrbhc.dissimilarity(X[:9], X[9:], family) == pytest.approx(reference, rel=1e-14)
+    pairs = {"poisson": ([1], 3.0), "ward": ([0], 0.25), "ignore": slice(2, None)}
+    assert placed(as_family(pairs), X) == placed(as_family(family), X)
+    certify_greedy(fastrbhc.linkage(X, family), X, None, placed(as_family(family), X))
+
+
+# Columns.
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ["visits", "orders"],
+        [0, 1],
+        slice(0, 2),
+        slice("visits", "orders"),
+        [True, True, False, False, False, False],
+        np.array([True, True] + 4 * [False]),
+        make_column_selector(pattern="visits|orders"),
+    ],
+    ids=["names", "positions", "slice", "slice of names", "mask", "array", "selector"],
+)
+def test_ways_to_name_columns(columns):
+    table, _ = people(30)
+    rest = ["age", "income", "country", "member"]
+    family = placed(as_family({"poisson": columns, "ignore": rest}), table)
+    assert family.blocks == (Block(Poisson(), (0, 1), 1.0),)
+    assert family.n_columns == 6
+
+
+@pytest.mark.parametrize(
+    ("family", "message"),
+    [
+        ({"poisson": ["visits"]}, "no family has column 'orders', column 'age'"),
+        ({**MIXED, "poisson": ["visits", "order"]}, "no column 'order'. Did you mean 'orders'"),
+        ({**MIXED, "ward": ["visits"]}, "column 'visits' is in two blocks, 'poisson' and"),
+        ({**MIXED, "poisson": ["visits", "visits"]}, "column 'visits' is named twice"),
+        ({**MIXED, "poisson": ["visits", 17]}, "no column 17"),
+        ({"ignore": slice(None)}, "at least one block"),
+        ({}, "at least one block"),
+        ({"poisson": [True, False]}, "a mask of 2 columns"),
+        ({"poisson": (slice(None), 2.0)}, "weight compares blocks"),
+        ({"poisson": ([0], -1.0), "ignore": slice(1, None)}, "weight of the block 'poisson'"),
+        ({**MIXED, "poison": []}, "poison"),
+        ({Product((Block("poisson", (0,)),)): [0]}, "cannot be a block of another"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_with_columns(family, message):
+    table, _ = people(30)
+    with pytest.raises((ValueError, TypeError), match=message):
+        fastrbhc.linkage(table, family)
+
+
+def test_text_without_a_family_for_it():
+    table, _ = people(30)
+    with pytest.raises(ValueError, match=r"column 'country' of X holds text.*categorical"):
+        fastrbhc.linkage(table, {"ward": slice(None)})
+
+
+def test_values_outside_the_domain_of_their_block():
+    table, _ = people(30)
+    table.loc[4, "orders"] = -1
+    with pytest.raises(ValueError, match=r"row 4, column 'orders' is -1.*poisson"):
+        fastrbhc.linkage(table, MIXED)
+
+
+def test_names_for_arrays():
+    X = numbers(30, 11)[:, :2]
+    family = {"ward": ["a"], "poisson": ["b"]}
+    tree = fastrbhc.linkage(X, family, feature_names=["a", "b"])
+    np.testing.assert_array_equal(
+        tree.heights, fastrbhc.linkage(X, {"ward": [0], "poisson": [1]}).heights
+    )
+    with pytest.raises(ValueError, match="no names of columns"):
+        fastrbhc.linkage(X, family)
+
+
+def test_sparse_rows_are_refused():
+    with pytest.raises(TypeError, match="toarray"):
+        fastrbhc.linkage(sparse.csr_array(np.eye(4)), {"poisson": slice(None)})
+
+
+def test_multinomial_blocks_take_proportions():
+    family = as_family({"multinomial": [0, 1], "ward": [2]})
+    assert not family.blocks[0].family.weight_by_total
+
+
+# Mixed tables.
+
+
+def test_clusters_of_a_mixed_table():
+    table, kind = people()
+    tree = fastrbhc.linkage(table, MIXED)
+    assert adjusted_rand_score(kind, tree.cut(n_clusters=3)) > 0.8
+    summary = tree.summary(table, n_clusters=3)
+    assert list(summary.columns[5:]) == [f"mean_{name}" for name in table.columns]
+    labels = tree.cut(n_clusters=3)
+    for k in range(3):
+        assert summary["mean_age"][k] == pytest.approx(table["age"][labels == k].mean())
+        level = table["country"][labels == k].mode()[0]
+        assert summary["mean_country"][k].startswith(f"{level} (")
+    encoded = tree.family.encode(table_of(table))
+    certify_greedy(fastrbhc.linkage(table[:40], tree.family), encoded[:40], None, tree.family)
+
+
+@pytest.mark.parametrize("threshold", ["gap", "evidence", "predictive", "kmeans"])
+def test_thresholds(threshold):
+    table, _ = people()
+    model = RBHC(MIXED, threshold=threshold, random_state=0).fit(table)
+    assert 2 <= model.n_clusters_ <= 12
+
+
+def test_the_estimator_for_new_rows():
+    table, _ = people()
+    model = clone(RBHC(MIXED, n_clusters=3)).fit(table)
+    assert adjusted_rand_score(model.predict(table), model.labels_) > 0.8
+    new = table.copy()
+    new.loc[0, "country"] = "XX"
+    assert model.predict(new).shape == (len(table),)
+    assert model.transform(table[:5]).shape == (5, 3)
+    restored = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(restored.predict(table), model.predict(table))
+    assert model.summary().shape[0] == 3
+    with pytest.raises(ValueError, match="feature"):
+        model.predict(table[["age", "visits", "orders", "income", "country", "member"]])
+
+
+def test_trees_remember_their_product():
+    table, _ = people(40)
+    tree = fastrbhc.linkage(table, MIXED)
+    again = fastrbhc.Dendrogram.from_json(tree.to_json())
+    assert again.family == tree.family
+    assert pickle.loads(pickle.dumps(tree)).family == tree.family
+    content = json.loads(tree.to_json())
+    assert content["family"]["parameters"]["blocks"][0][0]["name"] == "poisson"
+    summary = again.summary(table, n_clusters=2)
+    pd.testing.assert_frame_equal(summary, tree.summary(table, n_clusters=2))
+
+
+def test_parameters_of_blocks():
+    table, _ = people(40)
+    family = {
+        Poisson(smoothing=0.5): ["visits", "orders"],
+        Gaussian(smoothing="auto"): ["age", "income"],
+        "ignore": ["country", "member"],
+    }
+    model = RBHC(family, n_clusters=2).fit(table)
+    blocks = model.dendrogram_.family.blocks
+    assert blocks[0].family == Poisson(0.5)
+    assert isinstance(blocks[1].family.smoothing, float)
+
+
+# Categories.
+
+
+def test_categories_in_all_containers():
+    text = [["red", "1"], ["blue", "2"], ["red", "2"], ["green", "1"], ["red", "1"]]
+    reference = fastrbhc.linkage(text, "categorical")
+    frame = pd.DataFrame(text, columns=["colour", "size"])
+    mixed = frame.assign(colour=frame["colour"].astype("category"), size=frame["size"].astype(int))
+    floats = frame.assign(size=frame["size"].astype(float))
+    for X in (np.array(text), np.array(text, object), frame, mixed, floats):
+        tree = fastrbhc.linkage(X, "categorical")
+        np.testing.assert_array_equal(tree.heights, reference.heights)
+        assert tree.family.levels == (("blue", "green", "red"), ("1", "2"))
+
+
+def test_d_of_categories_is_that_of_indicators():
+    X = np.random.default_rng(12).choice(["a", "b", "c"], (30, 1))
+    indicators = (np.array(["a", "b", "c"]) == X).astype(float)
+    family = families.Multinomial(weight_by_total=False)
+    found = fastrbhc.dissimilarity(X[:12], X[12:], "categorical")
+    assert found == pytest.approx(fastrbhc.dissimilarity(indicators[:12], indicators[12:], family))
+    tree, reference = fastrbhc.linkage(X, "categorical"), fastrbhc.linkage(indicators, family)
+    np.testing.assert_allclose(tree.heights, reference.heights, rtol=1e-13)
+
+
+def test_categories_are_not_reducible():
+    levels = ["a", "b", "c"]
+    rows = [["a"]] * 2 + [["b"]], [["a"]] + [["b"]] * 2, [["a"], ["b"]] * 8 + [["c"]]
+    family = Categorical(levels=(tuple(levels),))
+    near = [fastrbhc.dissimilarity(part, rows[2], family) for part in rows[:2]]
+    assert fastrbhc.dissimilarity(rows[0] + rows[1], rows[2], family) < min(near)
+
+
+@pytest.mark.parametrize("gap", [None, np.nan, pd.NA])
+def test_missing_categories_are_refused(gap):
+    frame = pd.DataFrame({"colour": ["red", gap, "blue"]}, dtype=object)
+    with pytest.raises(ValueError, match="missing value: row 1, column 'colour'"):
+        fastrbhc.linkage(frame, "categorical")
+
+
+def test_too_many_levels():
+    X = np.arange(5000).astype(str)[:, None]
+    with pytest.raises(ValueError, match=r"5,000 levels.*identifiers"):
+        fastrbhc.linkage(X, "categorical")
+
+
+def test_levels_that_do_not_fit():
+    with pytest.raises(ValueError, match="levels for 1 columns"):
+        fastrbhc.linkage([["a", "b"], ["b", "a"]], Categorical(levels=(("a", "b"),)))
+    with pytest.raises(ValueError, match="named twice"):
+        as_family(Categorical(levels=(("a", "a"),)))
