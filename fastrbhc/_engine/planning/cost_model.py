@@ -67,17 +67,17 @@ def estimated_seconds(chosen: Plan, geometry: Any, points: Observations) -> floa
     because full covariances cost nothing while all clusters are single points.
 
     With the inverted index the growth is measured between runs of 320 and 1,280 rows, or more, if
-    these limits allow. If it stayed as it is, the estimate would be too low: 0.3 to 0.8 of the
-    time. A sum of one part by n and one by n² is too high, 0.9 to 2.6, because the lists of many
-    rows last longer. The geometric mean of both is taken. Estimates over times, both of the
-    processor, three runs each:
+    these limits allow. If it stayed as it is, the estimate would be too low: 0.2 to 0.9 of the
+    time. A sum of one part by n and one by n² is usually too high, 0.6 to 2.5, because the lists of
+    many rows last longer. The geometric mean of both is taken. Estimates over times, both of the
+    processor, twelve estimates in four processes each:
 
-        18,817 news articles    multinomial 0.90 to 0.93, Poisson 0.66 to 0.93
-        4,186 cells             multinomial 0.88 to 1.11, Poisson 1.17 to 1.33
-        8,677 images            multinomial 0.68 to 0.73, Poisson 0.65 to 0.76
-        20,000 rows of topics   1,000 topics 1.51 to 1.53, 20 topics 0.73 to 0.83
-        100,000 rows of topics  1,000 topics 0.96 to 1.16
-        6,000 news articles     Bernoulli 2.15 to 2.17
+        18,817 news articles    multinomial 1.05 to 1.17, Poisson 0.87 to 1.03
+        4,186 cells             multinomial 1.32 to 1.64, Poisson 1.25 to 1.76
+        8,677 images            multinomial 0.74 to 0.77, Poisson 0.62 to 0.88
+        20,000 rows of topics   1,000 topics 0.62 to 0.82, 20 topics 0.95 to 1.20
+        100,000 rows of topics  1,000 topics 0.55 to 0.81
+        6,000 news articles     Bernoulli 1.01 to 1.43
     """
     n, n_features = points.shape[0], points.width
     if chosen.algorithm == "direct" or n**2 * n_features <= _WORTH_A_PILOT:
