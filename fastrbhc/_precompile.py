@@ -115,7 +115,7 @@ def _jobs(
     check_audit(audit)
     models = _several(bhc)
     if isinstance(bhc, bool):
-        models = [*registered_models()] if bhc else []
+        models = models_of_the_package() if bhc else []
     found: list[tuple[Job, list[Job]]] = []
     for name in dict.fromkeys(names):
         first = Job("family", name, None, audit, wanted, len(found) % 2 == 1)
@@ -139,6 +139,12 @@ def families_of_the_package() -> list[str]:
     """
     classes: Any = registered().values()
     return sorted({cls.name for cls in classes if _is_ours(cls) and not hasattr(cls, "place")})
+
+
+def models_of_the_package() -> list[str]:
+    """Names of all models, except products of them."""
+    classes: Any = registered_models().values()
+    return sorted({cls.name for cls in classes if not hasattr(cls, "place")})
 
 
 def _is_ours(cls: type) -> bool:

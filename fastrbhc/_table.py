@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from fastrbhc._containers import as_floats, as_matrix, column_names, columns_of
-from fastrbhc.families import Family
+
+Placed = TypeVar("Placed")
 
 
 @dataclass(frozen=True)
@@ -108,8 +109,8 @@ def table_of(X: Any, feature_names: Any = None) -> ColumnTable:
     return ColumnTable(X, columns, names, tuple(range(len(columns))))
 
 
-def placed(family: Family, *groups: Any, feature_names: Any = None) -> Family:
-    """The family with the positions of its columns and their levels, if it needs to know them.
+def placed(family: Placed, *groups: Any, feature_names: Any = None) -> Placed:
+    """The family or model with the positions and levels of its columns, if it needs to know them.
 
     The rows may come in several groups, with the same columns.
     """
@@ -118,14 +119,10 @@ def placed(family: Family, *groups: Any, feature_names: Any = None) -> Family:
         return family
     first, *others = (table_of(X, feature_names) for X in groups)
     if any(other.n_columns != first.n_columns for other in others):
-        return _placed(record, first)  # which the check of the groups refuses
+        return cast(Placed, record.place(first))  # which the check of the groups refuses
     columns = [
         np.concatenate([np.asarray(table.columns[k], object) for table in (first, *others)])
         for k in range(first.n_columns)
     ]
-    return _placed(record, ColumnTable(first.source, columns, first.names, first.places))
-
-
-def _placed(record: Any, table: ColumnTable) -> Family:
-    family: Family = record.place(table)
-    return family
+    whole = ColumnTable(first.source, columns, first.names, first.places)
+    return cast(Placed, record.place(whole))

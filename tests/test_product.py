@@ -179,7 +179,7 @@ def test_ways_to_name_columns(columns):
 @pytest.mark.parametrize(
     ("family", "message"),
     [
-        ({"poisson": ["visits"]}, "no family has column 'orders', column 'age'"),
+        ({"poisson": ["visits"]}, "no block has column 'orders', column 'age'"),
         ({**MIXED, "poisson": ["visits", "order"]}, "no column 'order'. Did you mean 'orders'"),
         ({**MIXED, "ward": ["visits"]}, "column 'visits' is in two blocks, 'poisson' and"),
         ({**MIXED, "poisson": ["visits", "visits"]}, "column 'visits' is named twice"),

@@ -20,6 +20,7 @@ from fastrbhc.bhc.models.gamma_exponential import GammaExponential
 from fastrbhc.bhc.models.gamma_poisson import GammaPoisson
 from fastrbhc.bhc.models.normal_gamma import NormalGamma
 from fastrbhc.bhc.models.normal_wishart import NormalWishart
+from fastrbhc.bhc.models.product_of_models import ProductOfModels
 from fastrbhc.bhc.models.von_mises_fisher_directions import VonMisesFisherDirections
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "Model",
     "NormalGamma",
     "NormalWishart",
+    "ProductOfModels",
     "VonMisesFisherDirections",
     "as_model",
     "bhc_linkage",

@@ -21,6 +21,8 @@ Its methods are plain Python:
     Raises ValueError for hyperparameters out of range. Called for a complete record.
 ``check_rows(X)``
     Raises ValueError for rows in the domain that the model does not support. Optional.
+``place(table)``, ``encode(table)``, ``parts(X)``
+    As those of a product of families. Optional.
 ``likelihood(X)``
     The *likelihood* of a complete record for these rows: a record with the methods below.
 ``log_base_measure(X)``
@@ -212,8 +214,9 @@ def as_model(model: Any, hyperparameters: Any = "data") -> Model:
 
     Parameters
     ----------
-    model : str, record or class
-        A name or alias, a record, or a class of records, all of whose fields are then open.
+    model : str, record, class or dict
+        A name or alias, a record, or a class of records, all of whose fields are then open. A dict
+        from models to columns is a `ProductOfModels`.
     hyperparameters : str, dict or record
         Fields by name, or a record that replaces the model. "data" and "evidence" say where open
         fields come from, and change nothing here.
@@ -229,6 +232,8 @@ def as_model(model: Any, hyperparameters: Any = "data") -> Model:
     >>> as_model("poisson", {"shape": 2})
     GammaPoisson(shape=2, rate=None)
     """
+    if isinstance(model, dict):
+        model = _REGISTER["product"](model)
     if isinstance(model, str):
         model = _REGISTER.find(model)
     record: Any = model() if isinstance(model, type) and hasattr(model, "tunable") else model

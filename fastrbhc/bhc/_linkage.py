@@ -16,6 +16,7 @@ from fastrbhc._engine.threads import Threads
 from fastrbhc._engine.traversal import renumbered
 from fastrbhc._progress import Progress
 from fastrbhc._row_validation import names_of_columns
+from fastrbhc._table import placed
 from fastrbhc._validation import check_threads
 from fastrbhc.bhc._interface import LOG_TREE, Model, as_model
 from fastrbhc.bhc._rows import rows_of
@@ -101,7 +102,7 @@ def bhc_linkage(
     >>> bool(tree.probabilities[-1] < 0.5)
     True
     """
-    record = as_model(model, hyperparameters)
+    record = placed(as_model(model, hyperparameters), X, feature_names=feature_names)
     check_search(alpha, hyperparameters)
     n_threads = check_threads(n_jobs)
     rows = rows_of(X, record, feature_names=feature_names)

@@ -29,8 +29,22 @@ class Border:
         """Leave it to `supported`, which sees sparse rows as they are."""
 
 
+class ProductBorder(Border):
+    """The same for a product of models, whose blocks are checked one by one."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model.name, model.kind, model.domain, 0.0)
+        self.model, self.blocks, self.encode = model, model.blocks, model.encode
+
+    def parts(self, X: Any) -> list[tuple[Border, Any]]:
+        """What is asked of each model, with its columns of the rows."""
+        return [(border_of(part), rows) for part, rows in self.model.parts(X)]
+
+
 def border_of(model: Model) -> Border:
     """The properties of a model that the checks of values ask for."""
+    if hasattr(model, "parts"):
+        return ProductBorder(model)
     return Border(model.name, model.kind, model.domain, float(model.takes_sparse_rows))
 
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fastrbhc._base_estimator import TreeEstimator
 from fastrbhc._row_validation import names_of_columns
+from fastrbhc._table import placed
 from fastrbhc._validation import check_count, check_share, check_threads
 from fastrbhc.bhc._interface import Model, as_model
 from fastrbhc.bhc._linkage import fit_tree
@@ -131,7 +132,7 @@ class BHC(TreeEstimator):
         BHC
             The fitted estimator.
         """
-        model = self._distribution()
+        model = placed(self._distribution(), X, feature_names=feature_names)
         check_search(self.alpha, self.hyperparameters)
         check_share(self.probability, "probability")
         n_threads = check_threads(self.n_jobs)

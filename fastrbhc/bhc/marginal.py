@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fastrbhc._table import placed
 from fastrbhc.bhc._interface import LOG_MARGINAL, Model, as_model
 from fastrbhc.bhc._rows import rows_of
 from fastrbhc.bhc.potentials import absorb, clusters_of_rows, potentials_of, scratch_of
@@ -32,7 +33,7 @@ def log_marginal_likelihood(X: ArrayLike, model: str | Model) -> float:
     >>> round(log_marginal_likelihood([[2], [3]], GammaPoisson(shape=1.0, rate=1.0)), 6)
     -4.289089
     """
-    record = as_model(model)
+    record = placed(as_model(model), X)
     rows = rows_of(X, record, min_rows=1)
     complete = record.with_defaults(rows)
     complete.check(rows.shape[1])

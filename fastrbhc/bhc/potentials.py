@@ -40,7 +40,7 @@ from fastrbhc._engine.geometry.contract import (
     refresh,
 )
 from fastrbhc._engine.jit import kernel
-from fastrbhc._engine.records import record
+from fastrbhc._engine.records import record, replaced
 from fastrbhc._engine.simd import at_most, load
 from fastrbhc.bhc._interface import (
     FEATURE_LOG_TREE,
@@ -71,6 +71,11 @@ class Potentials:
         return own._replace(
             cached=OWN_CACHED + own.cached, scan_features=OWN_FEATURES + own.scan_features
         )
+
+    def blocks_of(self, n_columns: int) -> tuple[tuple[Any, int], ...]:
+        # The first values that a block caches are those of the whole: likelihoods leave them alone.
+        parts = self.likelihood.parts(n_columns) if hasattr(self.likelihood, "parts") else ()
+        return tuple((replaced(self, likelihood=part), columns) for part, columns in parts)
 
     def scratch_shapes(self, n_columns: int) -> ScratchShapes:
         return self.likelihood.scratch_shapes(n_columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -33,6 +34,57 @@ class Table(Protocol):
 
     def numbers(self) -> NDArray[np.float64]:
         """All columns as numbers."""
+
+
+def placed_columns(
+    names: Sequence[str], columns: Sequence[Any], table: Table
+) -> list[tuple[int, ...]]:
+    """The positions of the columns of each block; every column has to be in exactly one.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of the blocks, for messages.
+    columns : sequence
+        The columns of each block, see `Block`.
+    table : Table
+        The table they are columns of.
+
+    Returns
+    -------
+    list of tuple of int
+
+    Raises
+    ------
+    ValueError
+        For a column that is absent, in two blocks or in none, with its name.
+
+    Examples
+    --------
+    >>> from fastrbhc._table import table_of
+    >>> from fastrbhc.families._columns import placed_columns
+    >>> placed_columns(["poisson", "ward"], [["b"], ["a"]], table_of([[1, 2]], ["a", "b"]))
+    [(1,), (0,)]
+    """
+    found = [positions_of(given, table) for given in columns]
+    owners: dict[int, str] = {}
+    for name, positions in zip(names, found, strict=True):
+        for k in positions:
+            if k in owners:
+                raise ValueError(
+                    f"{table.label(k)} is in two blocks, {owners[k]!r} and {name!r}"
+                    if owners[k] != name
+                    else f"{table.label(k)} is named twice for {name!r}"
+                )
+            owners[k] = name
+    left_out = [k for k in range(table.n_columns) if k not in owners]
+    if left_out:
+        labels = ", ".join(table.label(k) for k in left_out[:5])
+        more = f" and {len(left_out) - 5} more" if len(left_out) > 5 else ""
+        raise ValueError(
+            f"no block has {labels}{more}. Give every column to a block, or to the key 'ignore'"
+        )
+    return found
 
 
 def positions_of(columns: Any, table: Table) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.observations import Observations
 from fastrbhc._engine.geometry.product import product_geometry
-from fastrbhc.families._columns import Table, positions_of
+from fastrbhc.families._columns import Table, placed_columns
 from fastrbhc.families._interface import Domain, as_family, family
 
 # The key of columns that belong to no block.
@@ -96,26 +96,8 @@ class Product(NamedTuple):
 
     def place(self, table: Table) -> Product:
         """The same with positions instead of names, and with the levels of categories."""
-        found = [positions_of(block.columns, table) for block in self.blocks]
-        owners: dict[int, str] = {}
-        for block, positions in zip(self.blocks, found, strict=True):
-            name = IGNORE if block.family == IGNORE else block.family.name
-            for k in positions:
-                if k in owners:
-                    raise ValueError(
-                        f"{table.label(k)} is in two blocks, {owners[k]!r} and {name!r}"
-                        if owners[k] != name
-                        else f"{table.label(k)} is named twice for {name!r}"
-                    )
-                owners[k] = name
-        left_out = [k for k in range(table.n_columns) if k not in owners]
-        if left_out:
-            labels = ", ".join(table.label(k) for k in left_out[:5])
-            more = f" and {len(left_out) - 5} more" if len(left_out) > 5 else ""
-            raise ValueError(
-                f"no family has {labels}{more}. Give every column to a family, or to the key "
-                f"{IGNORE!r}"
-            )
+        names = [IGNORE if block.family == IGNORE else block.family.name for block in self.blocks]
+        found = placed_columns(names, [block.columns for block in self.blocks], table)
         blocks = []
         for block, positions in zip(self.blocks, found, strict=True):
             if block.family != IGNORE and positions:

@@ -206,6 +206,8 @@ def _with_order(clusters: Clusters, order: Literal["C", "F"]) -> Clusters:
 def _with_frame(geometry: Any, clusters: Clusters) -> Clusters:
     """The clusters with a mirror in the frame of all means, which unions never leave."""
     if clusters.blocks:
+        for view in clusters.blocks:
+            view.n_slots = clusters.n_slots
         pairs = zip(blocks_of(geometry, clusters.means.shape[0]), clusters.blocks, strict=True)
         blocks = tuple(_with_frame(block, view) for (block, _), view in pairs)
         return replaced(clusters, blocks=blocks)
