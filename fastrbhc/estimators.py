@@ -68,6 +68,10 @@ class RBHC(ForNewRows, TreeEstimator):
         Seed of k-means in the heuristic "kmeans"; nothing else is random.
     audit : bool or "sample", default=False
         Count violations of reducibility: ``dendrogram_.audit`` is then the report, see `linkage`.
+    missing : {"error", "ignore"}, default="error"
+        What NaN means, in the rows of the fit and in new ones. With "ignore" it is a cell that was
+        not observed: see `linkage`. Thresholds by "predictive" and "kmeans" fill in the means of
+        columns where they need points.
 
     Attributes
     ----------
@@ -121,6 +125,7 @@ class RBHC(ForNewRows, TreeEstimator):
         progress: bool = False,
         random_state: Any = None,
         audit: bool | str = False,
+        missing: str = "error",
     ) -> None:
         self.family = family
         self.threshold = threshold
@@ -134,6 +139,7 @@ class RBHC(ForNewRows, TreeEstimator):
         self.progress = progress
         self.random_state = random_state
         self.audit = audit
+        self.missing = missing
 
     def fit(
         self,
@@ -170,11 +176,19 @@ class RBHC(ForNewRows, TreeEstimator):
             n_jobs=self.n_jobs,
             progress=self.progress,
             audit=self.audit,
+            missing=self.missing,
         ).checked(family)
         check_count(self.multiplier, "multiplier")
         self._check_stopping_rule()
         layout = layout_for(self.neighbors)
-        rows = self._check(X, family, reset=True, layout=layout, feature_names=feature_names)
+        rows = self._check(
+            X,
+            family,
+            reset=True,
+            layout=layout,
+            feature_names=feature_names,
+            missing=options.missing,
+        )
         names = names_of_columns(X, feature_names, rows.shape[1])
         weights = check_weights(sample_weight, rows.shape[0])
         if self.n_clusters is not None:
@@ -188,7 +202,7 @@ class RBHC(ForNewRows, TreeEstimator):
             chosen = self._chosen(grown.tree, grown.threshold, options.choice)
             self.threshold_, self.choice_ = chosen.threshold, grown.choice
             self._keep_tree(remembering(grown.tree, names, chosen))
-            self._keep_clusters(rows, grown.family, weights)
+            self._keep_clusters(rows, grown.family, weights, options.missing)
         return self
 
     def fit_predict(
@@ -315,6 +329,11 @@ class RBHC(ForNewRows, TreeEstimator):
 
     def _distribution(self) -> Family:
         return as_family(self.family)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing == "ignore"
+        return tags
 
     def _findings(self) -> list[tuple[str, str]]:
         return [

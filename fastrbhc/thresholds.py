@@ -23,6 +23,7 @@ from fastrbhc._options import LinkageOptions
 from fastrbhc._row_validation import check_rows
 from fastrbhc._validation import check_count, check_weights, check_whole
 from fastrbhc.families import Family, as_family, geometry_of
+from fastrbhc.families._missing import observe
 from fastrbhc.selection.smoothing import resolve
 from fastrbhc.tree.dendrogram import Dendrogram
 from fastrbhc.tree.origin import family_for
@@ -99,7 +100,7 @@ def _kmeans_threshold(
     random_state: Any,
 ) -> float:
     """The threshold for rows that have been checked."""
-    rows = weighted(family.observe(X), sample_weight)
+    rows = weighted(observe(family, X), sample_weight)
     if rows.weights is not None:
         rows = take(rows, np.flatnonzero(rows.weights))
     # Distinct points in hash order: the k-means clusters are the same for copies as for

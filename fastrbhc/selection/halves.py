@@ -24,6 +24,7 @@ from fastrbhc._engine.clusters.observations import (
 )
 from fastrbhc._engine.clusters.sparse_rows import SparseObservations
 from fastrbhc.families import Family
+from fastrbhc.families._missing import observe
 
 # The most distinct rows in a sample, and about how many rows all halves have together, in 2 to 6
 # divisions. For full covariances of many columns, half of that.
@@ -51,7 +52,7 @@ class Half(NamedTuple):
 
 def sample_of(family: Family, X: Any, sample_weight: NDArray[np.float64] | None) -> Sample:
     """The first distinct rows in the order of their hashes."""
-    observed = family.observe(X)
+    observed = observe(family, X)
     rows = weighted(observed, sample_weight)
     kept = np.arange(X.shape[0])
     if rows.weights is not None:
@@ -74,7 +75,8 @@ def _squares(X: Any) -> NDArray[np.float64]:
     """The sum of the squares of each row."""
     if issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    found: NDArray[np.float64] = np.einsum("ij,ij->i", X, X)
+    observed = np.where(np.isnan(X), 0.0, X)  # a missing cell adds nothing
+    found: NDArray[np.float64] = np.einsum("ij,ij->i", observed, observed)
     return found
 
 

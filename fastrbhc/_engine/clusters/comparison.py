@@ -32,8 +32,9 @@ def row_dissimilarities(
     residuals = np.zeros((1, n_features)) if rows.residuals is None else rows.residuals
     scratch, alike = new_scratch(geometry, n_features), storage(geometry, n_features).points_alike
     enlarged = selected(clusters, np.append(np.arange(k), 0))  # one more slot, for the row
+    values = rows.slot_values()
     for start, stop in portions(n, k * (n_features + clusters.scatter.shape[1])):
-        _fill(geometry, enlarged, rows.means, residuals, weights, alike, scratch, out, start, stop)
+        _fill(geometry, enlarged, values, residuals, weights, alike, scratch, out, start, stop)
     out[:, np.isnan(clusters.weights)] = np.inf
     return out
 
