@@ -266,6 +266,15 @@ def check_values(
     return whole
 
 
+def refuse_gaps(X: Any) -> None:
+    """Refuse missing cells where rows without any are drawn for comparison."""
+    if not issparse(X) and np.isnan(np.asarray(as_matrix(X), dtype=np.float64)).any():
+        raise ValueError(
+            "X contains NaN, and whether clusters are real is assessed by comparing with rows "
+            "without missing cells. Fill in the values, and build a tree of these rows first."
+        )
+
+
 def _on_ignoring(family: HasDomain) -> str:
     """A further remedy for NaN: the option, or families that have it."""
     option = "missing='ignore' (--missing ignore on the command line)"
@@ -282,7 +291,9 @@ def _check_observed(
 ) -> Any:
     """The same for rows in which NaN stands for a missing cell."""
     if layout == "sparse":
-        raise ValueError("neighbors='inverted' makes rows sparse, and missing='ignore' is for dense")
+        raise ValueError(
+            "neighbors='inverted' makes rows sparse, and missing='ignore' is for dense rows"
+        )
     if issparse(values):
         rows = check_values(values, family, columns, name, layout)
         if issparse(rows):

@@ -23,7 +23,7 @@ from fastrbhc._options import (
     layout_for,
 )
 from fastrbhc._progress import compiling_shown
-from fastrbhc._row_validation import names_of_columns
+from fastrbhc._row_validation import names_of_columns, refuse_gaps
 from fastrbhc._validation import check_count, check_weights
 from fastrbhc.assessment.assess import DEFAULT_RESAMPLES, DEFAULT_ROWS, assess
 from fastrbhc.assessment.report import ClusterAssessment
@@ -273,6 +273,7 @@ class RBHC(ForNewRows, TreeEstimator):
         Both clusters are stable; together they explain 96 % of the cost.
         """
         check_is_fitted(self)
+        refuse_gaps(X)
         return assess(
             self.dendrogram_,
             self._check(X, self._family, reset=False, layout=self._layout),

@@ -40,6 +40,7 @@ def kmeans_threshold(
     multiplier: int = 4,
     sample_weight: ArrayLike | None = None,
     random_state: Any = None,
+    missing: str = "error",
 ) -> float:
     """The paper's heuristic: the mean d between clusters that k-means finds.
 
@@ -62,6 +63,9 @@ def kmeans_threshold(
         Weights of the rows.
     random_state : int, RandomState or None
         Seed of k-means.
+    missing : {"error", "ignore"}, default="error"
+        What NaN means; with "ignore", a cell that was not observed. For k-means it is filled in
+        with the mean of its column; d is that of the observed cells, as in `linkage`.
 
     Returns
     -------
@@ -85,9 +89,10 @@ def kmeans_threshold(
     family = as_family(family)
     check_count(n_clusters_guess, "n_clusters_guess")
     check_count(multiplier, "multiplier")
-    rows = check_rows(X, family, layout="auto")
+    options = LinkageOptions(missing=missing).checked(family)
+    rows = check_rows(X, family, layout="auto", missing=missing)
     weights = check_weights(sample_weight, rows.shape[0])
-    family, _ = resolve(family, rows, weights, LinkageOptions().checked(family))
+    family, _ = resolve(family, rows, weights, options)
     return _kmeans_threshold(rows, family, n_clusters_guess, multiplier, weights, random_state)
 
 

@@ -138,9 +138,7 @@ def nearest_clusters(
     enlarged = selected(clusters, np.append(np.arange(k), 0))  # one more slot, for the row
     values = rows.slot_values()
     for start, stop in portions(n, k * (n_features + clusters.scatter.shape[1])):
-        _assign(
-            geometry, enlarged, values, residuals, weights, alike, scratch, labels, start, stop
-        )
+        _assign(geometry, enlarged, values, residuals, weights, alike, scratch, labels, start, stop)
     return labels
 
 

@@ -25,12 +25,13 @@ t_aⱼ, and these are attained independently of each other and of the other colu
 the box has not observed the column, the smallest weight is 0, and the bound is 0 too: the
 placeholder that stands for its mean does not matter.
 
-**What does not hold.** Bounds with one weight per cluster (the mirror in single precision, the screen
-of Ward's d, bounds of violations) are not used. And d is not reducible, not even if φ = x²/2. Let a
-have the means (−1, 0) and the weights (1, 10), b the means (1, 0) and the same weights, and x the
-means (0, 1.2) and the weights (10, 1). Then d(a, b) = 1 is less than d(a, x) = d(b, x) = 1.11, and
-the union is nearer to x than both: d(a∪b, x) = 0.69. With one weight per cluster Ward's d weighs
-the columns alike before and after a merge; here the first column loses all of its 0.45.
+**What does not hold.** Bounds with one weight per cluster (the mirror in single precision, the
+screen of Ward's d, bounds of violations) are not used. And d is not reducible, not even if
+φ = x²/2. Let a have the means (−1, 0) and the weights (1, 10), b the means (1, 0) and the same
+weights, and x the means (0, 1.2) and the weights (10, 1). Then d(a, b) = 1 is less than d(a, x) =
+d(b, x) = 1.11, and the union is nearer to x than both: d(a∪b, x) = 0.69. The proof for Ward's d is
+a recurrence whose coefficients are the weights. It holds in each column, but d(a, b) may be small
+because of one column and d(a∪b, x) because of another.
 """
 
 from __future__ import annotations
