@@ -86,7 +86,7 @@ def _warn_of_strangers(X: NDArray[np.float64]) -> None:
             f"{100.0 * share:.0f} % of all pairs of rows have no observed column in common. "
             "Nothing tells them apart, so that they are merged first, at d = 0. Leave out rows or "
             "columns with few observed cells, or fill in values",
-            UserWarning,
+            MisfitWarning,
             stacklevel=_frames_to_the_user(),
         )
 

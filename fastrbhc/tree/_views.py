@@ -255,11 +255,9 @@ class Views:
         """
         from fastrbhc.plotting import plot_clusters
 
-        labels, known = (
-            self.cut(threshold=threshold, n_clusters=n_clusters),
-            family_for(self, family),
-        )
-        X, names = _without_gaps(self, X, known), self.feature_names
+        labels = self.cut(threshold=threshold, n_clusters=n_clusters)
+        known, names = family_for(self, family), self.feature_names
+        X = _without_gaps(self, X, known)
         return plot_clusters(X, labels, ax, family=known, names=names, **options)
 
     def explore(self: Any, X: ArrayLike, **options: Any) -> Any:
