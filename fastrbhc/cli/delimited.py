@@ -263,8 +263,8 @@ def _are_plainly_right(cells: list[str], numeric: list[int]) -> bool:
 def _complaint(cell: str, option: str) -> str:
     if cell.lower() in _MISSING:
         return (
-            f"missing value ({cell!r}). Fill it in, drop the row, leave the column out with "
-            f"--drop {option}, or say --missing ignore"
+            f"missing value ({cell!r}). Fill it in, drop the row, say --missing ignore, or leave "
+            f"the column out with --drop {option}"
         )
     if _THOUSANDS.fullmatch(cell):
         return f"{cell!r} has a comma. Write {cell.replace(',', '')}, or use a decimal point"

@@ -309,7 +309,7 @@ def _from_parquet(path: Path, wanted: _Wanted) -> Table:
             row = int(np.flatnonzero(values.is_null().to_numpy())[0])
             raise ValueError(
                 f"{path.name}, row {row}, column {names[column]!r}: missing value. Fill it in, "
-                f"drop the row, leave the column out with --drop {option}, or say --missing ignore"
+                f"drop the row, say --missing ignore, or leave the column out with --drop {option}"
             )
     try:
         numbers = frame_numbers(numeric, path.name)
