@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 
 import fastrbhc
 from fastrbhc import RBHC, dissimilarity, linkage
+from fastrbhc._engine.clusters.build import clusters_of_groups
 from fastrbhc._engine.clusters.partly_observed import PartlyObserved
 from fastrbhc.families import Exponential, as_family, geometry_of
 from fastrbhc.families._missing import (
@@ -92,9 +93,15 @@ def certify(tree, X, family, weights=None):
     assert len(alive) == tree.n_trees
 
 
-@pytest.mark.parametrize("neighbors", ["auto", "brute", "kd_tree"])
 @pytest.mark.parametrize("name", NAMES)
-def test_trees_follow_the_definition(name, neighbors):
+def test_trees_follow_the_definition(name):
+    X = rows_of(name, 24, 3)
+    certify(linkage(X, name, missing="ignore"), X, name)
+
+
+@pytest.mark.parametrize("neighbors", ["brute", "kd_tree"])
+@pytest.mark.parametrize("name", FEW)
+def test_so_do_those_of_either_backend(name, neighbors):
     X = rows_of(name, 24, 3)
     certify(linkage(X, name, missing="ignore", neighbors=neighbors), X, name)
 
@@ -104,6 +111,14 @@ def test_trees_follow_the_definition(name, neighbors):
 def test_few_and_many_gaps(name, share):
     X = rows_of(name, 30, 6, seed=1, share=share)
     certify(linkage(X, name, missing="ignore"), X, name)
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize("name", ["spherical_gaussian", "poisson"])
+@pytest.mark.parametrize("neighbors", ["auto", "brute", "kd_tree"])
+def test_small_trees(name, neighbors):
+    X = rows_of(name, 11, 2, seed=16)
+    certify(linkage(X, name, missing="ignore", neighbors=neighbors), X, name)
 
 
 @pytest.mark.parametrize("name", FEW)
@@ -272,6 +287,41 @@ def test_bounds_are_never_too_high():
     searched = linkage(X, "poisson", neighbors="kd_tree", **options)
     assert np.array_equal(scanned.merges, searched.merges)
     assert np.array_equal(scanned.heights, searched.heights)
+
+
+# Statistics.
+
+
+@pytest.mark.fast
+def test_groups_have_weights_and_means_by_column():
+    X = np.array([[1.0, NAN, 2.0], [4.0, NAN, NAN], [NAN, 7.0, 8.0], [5.0, 7.0, NAN]])
+    rows = observe(as_family("ward"), X).weighted(np.array([1.0, 3.0, 2.0, 0.1]))
+    geometry = geometry_of(as_family("ward"), rows)
+    clusters = clusters_of_groups(geometry, rows, np.array([0, 0, 1, 1]), 2)
+    np.testing.assert_array_equal(clusters.weights, [4.0, 2.1])
+    np.testing.assert_array_equal(clusters.means[3:].T, [[4.0, 0.0, 1.0], [0.1, 2.1, 2.0]])
+    np.testing.assert_array_equal(clusters.means[:3].T[0, [0, 2]], [3.25, 2.0])
+    np.testing.assert_array_equal(clusters.means[:3].T[1], [5.0, 7.0, 8.0])
+
+
+@pytest.mark.fast
+def test_rows_as_slots_and_as_points():
+    X = np.array([[1.0, NAN], [3.0, 5.0], [NAN, 7.0]])
+    rows = observe(as_family("ward"), X).weighted(np.array([2.0, 1.0, 4.0]))
+    values = rows.slot_values()
+    np.testing.assert_array_equal(values[:, :2], [[1.0, 5.0], [3.0, 5.0], [1.0, 7.0]])
+    np.testing.assert_array_equal(values[:, 2:], [[2.0, 0.0], [1.0, 1.0], [0.0, 4.0]])
+    np.testing.assert_array_equal(rows.centred_means(), [[-1.0, 0.0], [1.0, -1.0], [0.0, 1.0]])
+    assert rows.take(np.array([1])).shape == (1, 2)
+
+
+@pytest.mark.fast
+def test_filling_in_keeps_to_the_range_of_a_column():
+    X = np.array([[0.1, NAN, NAN], [0.1, 2.0, NAN], [0.1, 4.0, NAN], [NAN, 6.0, NAN]])
+    np.testing.assert_array_equal(
+        filled(X)[:, :2], [[0.1, 4.0], [0.1, 2.0], [0.1, 4.0], [0.1, 6.0]]
+    )
+    np.testing.assert_array_equal(filled(X)[:, 2], 0.1)
 
 
 # The border.

@@ -8,6 +8,8 @@ mean of a column without any weight is a placeholder: a value of that column in 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,8 +35,12 @@ class PartlyObserved(Observations):
 
     @property
     def width(self) -> int:
-        """The number of columns; ``bytes_per_row`` is an estimate for rows without gaps."""
+        """The number of columns."""
         return self.means.shape[1] // 2
+
+    def bytes_per_row(self, sizes: Any) -> int:
+        """The same as for other rows, and the weights of the columns with their further digits."""
+        return super().bytes_per_row(sizes) + 16 * self.width
 
     @property
     def observed(self) -> NDArray[np.bool_]:
