@@ -411,6 +411,21 @@ def test_thresholds_find_the_groups(threshold):
     assert np.array_equal(model.labels_, groups)
 
 
+def test_units_and_origins_do_not_change_the_choice():
+    X = np.random.default_rng(0).normal(size=(150, 3)) + np.repeat([0.0, 8.0, 20.0], 50)[:, None]
+    X[::2, 0] = X[1::4, 1] = NAN  # no two rows without a common column, which would tie
+    X = np.round(X, 3)
+    one = RBHC("ward", missing="ignore").fit(X)
+    other = RBHC("ward", missing="ignore").fit(4.0 * X + 1024.0)
+    assert one.n_clusters_ == 3
+    assert np.array_equal(one.labels_, other.labels_)
+    np.testing.assert_allclose(
+        other.choice_.log_likelihoods - other.choice_.log_likelihoods[0],
+        one.choice_.log_likelihoods - one.choice_.log_likelihoods[0],
+        rtol=1e-6,
+    )
+
+
 def test_functions_for_thresholds_take_gaps():
     X, groups = two_groups()
     tree = linkage(X, "poisson", missing="ignore")
