@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from fastrbhc.families import Family
+from fastrbhc.families._missing import has_gaps
 
 # Rows and values to look at: enough to see what kind of numbers they are.
 _MOST_ROWS, _MOST_VALUES = 10_000, 1_000_000
@@ -21,6 +22,8 @@ _MOST_ROWS, _MOST_VALUES = 10_000, 1_000_000
 _BLOCK = 256
 # Differences beside the largest distance that rounding explains.
 _ROUNDING = 1e-8
+# Rows whose pairs are compared for observed columns in common, and how many without any are many.
+_MOST_COMPARED, _MANY_STRANGERS = 1_000, 0.01
 # Callers that are not the user's: this package, and scikit-learn where it calls an estimator.
 _INNER = {"fastrbhc", "sklearn"}
 
@@ -49,6 +52,9 @@ def warn_of_misfits(X: Any, family: Family, names: list[str] | None) -> None:
     """
     if _deliberate.get():
         return
+    if has_gaps(X):
+        _warn_of_strangers(X)
+        X = _with_observed_values(X)
     if issparse(X):  # the values that are not zero say enough
         found = list(family.advice(_sample(X).data[:, None], None)) if X.nnz else []
     else:
@@ -61,6 +67,28 @@ def warn_of_misfits(X: Any, family: Family, names: list[str] | None) -> None:
         )
     for sentence in found:
         warnings.warn(sentence, MisfitWarning, stacklevel=_frames_to_the_user())
+
+
+def _with_observed_values(X: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Missing cells replaced by the first value of their column, which is of the same kind."""
+    observed = ~np.isnan(X)
+    firsts = X[observed.argmax(axis=0), np.arange(X.shape[1])]
+    return np.where(observed, X, np.where(np.isnan(firsts), X[observed][0], firsts))
+
+
+def _warn_of_strangers(X: NDArray[np.float64]) -> None:
+    """Warn if many pairs of rows have no observed column in common, because their d is 0."""
+    observed = (~np.isnan(_sample(X)[:_MOST_COMPARED])).astype(np.float32)
+    n = len(observed)
+    share = np.count_nonzero(observed @ observed.T == 0.0) / max(n * (n - 1), 1)
+    if share > _MANY_STRANGERS:
+        warnings.warn(
+            f"{100.0 * share:.0f} % of all pairs of rows have no observed column in common. "
+            "Nothing tells them apart, so that they are merged first, at d = 0. Leave out rows or "
+            "columns with few observed cells, or fill in values",
+            MisfitWarning,
+            stacklevel=_frames_to_the_user(),
+        )
 
 
 def is_matrix_of_distances(X: NDArray[np.float64]) -> bool:

@@ -31,13 +31,14 @@ class TreeEstimator(Stamped, FittedHTML, ClusterMixin, BaseEstimator):
         reset: bool,
         layout: str = "dense",
         feature_names: Any = None,
+        missing: str | None = None,
     ) -> Any:
         """X as rows for a family or model: those of a fit (``reset``), or new ones."""
         values = as_rows(X, given, min_rows=2 if reset else 1, layout=layout)
         if not reset:  # before a family finds that it has scales for other columns
             self._check_columns(X, reset=False)
         columns = names_of_columns(X, feature_names, values.shape[1])
-        rows = check_values(values, given, columns, layout=layout)
+        rows = check_values(values, given, columns, layout=layout, missing=missing)
         if reset:
             self._check_columns(X, reset=True)
         return rows

@@ -14,6 +14,7 @@ from fastrbhc._engine.agglomeration.merge_log import Merges
 from fastrbhc._engine.agglomeration.merge_order import by_level
 from fastrbhc._engine.clusters.duplicates import distinct_points, with_repeated_rows
 from fastrbhc._engine.clusters.observations import Observations, weighted
+from fastrbhc._engine.clusters.partly_observed import PartlyObserved
 from fastrbhc._engine.clusters.principal_axes import rotate_to_principal_axes
 from fastrbhc._engine.geometry.contract import usual_backend
 from fastrbhc._engine.planning.cost_model import warn_if_long
@@ -27,6 +28,7 @@ from fastrbhc._engine.planning.plan import Plan, plan
 from fastrbhc._options import CheckedOptions
 from fastrbhc._progress import Progress
 from fastrbhc.families import Family, geometry_of
+from fastrbhc.families._missing import observe
 from fastrbhc.reducibility.audit import Tally, audit_merges
 from fastrbhc.reducibility.compare import first_departure
 from fastrbhc.reducibility.report import report_of
@@ -46,7 +48,7 @@ def build(
 ) -> Dendrogram:
     """The tree of rows that have been checked, dense or sparse; it remembers this family."""
     n, n_features = X.shape
-    origin = Origin(family, n_features)
+    origin = Origin(family, n_features, missing=options.missing)
     leaf_weights = np.ones(n) if sample_weight is None else sample_weight
     if options.threshold <= 0.0:  # d < 0 never holds
         none = np.empty((0, 2), np.int64)
@@ -54,15 +56,16 @@ def build(
         return (
             tree if options.audit is False else replace(tree, audit=report_of(tree, "proof", True))
         )
-    rows = weighted(family.observe(X), sample_weight)
+    rows = weighted(observe(family, X), sample_weight)
     geometry = geometry_of(family, rows)
     del X
     points, point_of_row = distinct_points(geometry, rows)
     del rows
     points = rotate_to_principal_axes(geometry, points)
     n_points = points.shape[0]
+    reducible = _is_reducible(family, points)
     chosen = plan(
-        family.reducible,
+        reducible,
         n_points,
         points.width,
         options.algorithm,
@@ -76,7 +79,7 @@ def build(
         report("merging" if chosen.algorithm == "nn_chain" else "neighbours", 0)  # at once
         warn_if_long(chosen, geometry, points)
         if chosen.algorithm == "direct":
-            merges = _directly(family, geometry, points, options.threshold)
+            merges = _directly(reducible, geometry, points, options.threshold)
             report("merging", merges.heights.size)
         else:
             clusters = planned_clusters(chosen, geometry, points)
@@ -107,10 +110,15 @@ def build(
     return replace(tree, audit=audit)
 
 
-def _directly(family: Family, geometry: Any, points: Observations, threshold: float) -> Merges:
+def _is_reducible(family: Family, points: Observations) -> bool:
+    """Whether d is reducible; never if cells are missing, as `geometry.observed` shows."""
+    return family.reducible and not isinstance(points, PartlyObserved)
+
+
+def _directly(reducible: bool, geometry: Any, points: Observations, threshold: float) -> Merges:
     """The merges of few points; merges at the same height are ordered as with many points."""
     merges = direct(geometry, points, threshold)
-    if family.reducible and (merges.heights[1:] <= merges.heights[:-1]).any():
+    if reducible and (merges.heights[1:] <= merges.heights[:-1]).any():
         return by_level(merges, points.shape[0])
     return merges
 
@@ -135,7 +143,8 @@ def _examine(
     """Count violations of reducibility in the merges, and build the greedy tree to compare with."""
     n = points.shape[0]
     tally, sample, greedy = None, None, None
-    if not family.reducible:
+    reducible = _is_reducible(family, points)
+    if not reducible:
         sample = _sample(n, merges.heights.size) if options.audit == "sample" else None
         clusters = planned_clusters(chosen, geometry, points, audited=True)
         with planned_threads(chosen, geometry, clusters, clusters.weights.size) as threads:
@@ -143,7 +152,7 @@ def _examine(
             tally = audit_merges(space, *merges, sample, threads, report)
     if chosen.algorithm == "nn_chain":
         exact = plan(
-            family.reducible,
+            reducible,
             n,
             points.width,
             "auto",
@@ -152,7 +161,7 @@ def _examine(
             usual_backend(geometry),
         )
         if exact.algorithm == "direct":
-            greedy = _directly(family, geometry, points, options.threshold)
+            greedy = _directly(reducible, geometry, points, options.threshold)
         else:
             clusters = planned_clusters(exact, geometry, points)
             greedy = agglomerate(exact, geometry, clusters, options.threshold, report)

@@ -15,11 +15,14 @@ from fastrbhc._engine.geometry.contract import curvature, put_covariances
 from fastrbhc._engine.jit import kernel
 from fastrbhc._row_validation import check_groups, check_rows, joined
 from fastrbhc._table import placed
-from fastrbhc._validation import check_covariance, check_variances
+from fastrbhc._validation import check_covariance, check_missing, check_variances
 from fastrbhc.families import Family, as_family, geometry_of
+from fastrbhc.families._missing import observe
 
 
-def dissimilarity(X0: ArrayLike, X1: ArrayLike, family: str | Family) -> float:
+def dissimilarity(
+    X0: ArrayLike, X1: ArrayLike, family: str | Family, *, missing: str = "error"
+) -> float:
     """The dissimilarity d between two groups of rows.
 
     Parameters
@@ -28,6 +31,8 @@ def dissimilarity(X0: ArrayLike, X1: ArrayLike, family: str | Family) -> float:
         The rows of either group. Wide sparse matrices stay sparse.
     family : str or record
         A record from `fastrbhc.families`, or its name.
+    missing : {"error", "ignore"}, default="error"
+        What NaN means; with "ignore", a cell that was not observed: see `linkage`.
 
     Returns
     -------
@@ -39,11 +44,15 @@ def dissimilarity(X0: ArrayLike, X1: ArrayLike, family: str | Family) -> float:
     >>> import fastrbhc
     >>> fastrbhc.dissimilarity([[0.0, 0.0], [2.0, 0.0]], [[1.0, 3.0]], "ward")
     3.0
+    >>> nan = float("nan")
+    >>> fastrbhc.dissimilarity([[0.0, 0.0], [2.0, nan]], [[1.0, 3.0]], "ward", missing="ignore")
+    2.25
     """
     family = placed(as_family(family), X0, X1)
-    rows0, rows1 = check_groups(X0, X1, family)
+    check_missing(missing, family)
+    rows0, rows1 = check_groups(X0, X1, family, missing)
     labels = np.repeat([0, 1], [rows0.shape[0], rows1.shape[0]])
-    rows = family.observe(joined(rows0, rows1))
+    rows = observe(family, joined(rows0, rows1))
     geometry = geometry_of(family, rows)
     clusters = statistics.clusters_of_groups(geometry, rows, labels, 2)
     return float(statistics.dissimilarities(geometry, clusters)[0])

@@ -31,6 +31,7 @@ def linkage(
     n_jobs: int | None = None,
     progress: bool = False,
     audit: bool | str = False,
+    missing: str = "error",
 ) -> Dendrogram:
     """Relaxed Bayesian hierarchical clustering of the rows of X.
 
@@ -94,6 +95,12 @@ def linkage(
         random sample of ten triples per row, and certify that the tree is the greedy one: see
         `fastrbhc.reducibility`. The report is the attribute ``audit`` of the tree. If λ is chosen
         from the whole tree, the report is on that.
+    missing : {"error", "ignore"}, default="error"
+        What NaN means. With "ignore" it is a cell that was not observed, and d is that of the
+        observed cells: each column has a weight of its own in each cluster, and d is the sum over
+        the columns that both clusters know. For families whose columns are separate, such as
+        "ward" and "poisson", and dense rows. Two rows that have no observed column in common are
+        at d = 0. The page ``docs/missing.md`` says more.
 
     Returns
     -------
@@ -120,11 +127,16 @@ def linkage(
     2
     >>> fastrbhc.linkage(X, "poisson", threshold="gap").n_trees
     2
+    >>> X[0][1] = float("nan")
+    >>> fastrbhc.linkage(X, "poisson", missing="ignore").cut(n_clusters=2).tolist()
+    [0, 0, 1, 1]
     """
     distribution = placed(as_family(family), X, feature_names=feature_names)
-    options = LinkageOptions(algorithm, neighbors, threshold, n_jobs, progress, audit)
-    checked = options.checked(distribution)
-    rows = [check_rows(X, distribution, layout=layout_for(neighbors), feature_names=feature_names)]
+    options = LinkageOptions(algorithm, neighbors, threshold, n_jobs, progress, audit, missing)
+    checked, layout = options.checked(distribution), layout_for(neighbors)
+    rows = [
+        check_rows(X, distribution, layout=layout, feature_names=feature_names, missing=missing)
+    ]
     weights = check_weights(sample_weight, rows[0].shape[0])
     names = names_of_columns(X, feature_names, rows[0].shape[1])
     warn_of_misfits(rows[0], distribution, names)

@@ -14,6 +14,7 @@ from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.comparison import row_dissimilarities
 from fastrbhc._engine.clusters.observations import weighted
 from fastrbhc.families import Family, geometry_of
+from fastrbhc.families._missing import observe
 
 
 class ForNewRows(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
@@ -25,6 +26,7 @@ class ForNewRows(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     _check: Any
 
     _layout = "dense"  # of the rows of the fit
+    _missing = "error"  # what NaN means
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """The cluster with the smallest dissimilarity to each new row.
@@ -41,7 +43,7 @@ class ForNewRows(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         """
         check_is_fitted(self)
         family = self._family  # the family of the fit: parameters may have been set since
-        rows = family.observe(self._check(X, family, reset=False, layout=self._layout))
+        rows = self._observed(X, family)
         geometry = geometry_of(family, rows)
         return statistics.nearest_clusters(geometry, self._clusters, rows)
 
@@ -136,20 +138,28 @@ class ForNewRows(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         """What `transform` returns, as an array whatever ``set_output`` says."""
         check_is_fitted(self)
         family = self._family  # the family of the fit: parameters may have been set since
-        rows = family.observe(self._check(X, family, reset=False, layout=self._layout))
+        rows = self._observed(X, family)
         return row_dissimilarities(geometry_of(family, rows), self._clusters, rows)
+
+    def _observed(self, X: ArrayLike, family: Family) -> Any:
+        rows = self._check(X, family, reset=False, layout=self._layout, missing=self._missing)
+        return observe(family, rows, gaps=self._missing == "ignore")
 
     @property
     def _n_features_out(self) -> int:
         return self.n_clusters_
 
     def _keep_clusters(
-        self, rows: NDArray[np.float64], family: Family, weights: NDArray[np.float64] | None
+        self,
+        rows: NDArray[np.float64],
+        family: Family,
+        weights: NDArray[np.float64] | None,
+        missing: str,
     ) -> None:
         """Keep the statistics of the clusters, for new rows."""
-        self._family = family
+        self._family, self._missing = family, missing
         self._layout = "sparse" if issparse(rows) else "dense"
-        points = weighted(family.observe(rows), weights)
+        points = weighted(observe(family, rows, gaps=missing == "ignore"), weights)
         geometry = geometry_of(family, points)
         self._clusters = statistics.clusters_of_groups(
             geometry, points, self.labels_, self.n_clusters_

@@ -12,6 +12,7 @@ from fastrbhc._validation import (
     check_algorithm,
     check_audit,
     check_choice,
+    check_missing,
     check_threads,
     check_threshold,
 )
@@ -35,12 +36,14 @@ class LinkageOptions:
     n_jobs: int | None = None
     progress: bool = False
     audit: bool | str = False
+    missing: str = "error"
 
     def checked(self, family: Family) -> CheckedOptions:
         """The same options after validation; raises an error for invalid ones."""
         check_choice(self.algorithm, "algorithm", ALGORITHM_NAMES)
         check_choice(self.neighbors, "neighbors", NEIGHBOR_NAMES)
         check_algorithm(self.algorithm, family)
+        check_missing(self.missing, family, self.algorithm)
         choice = self.threshold if isinstance(self.threshold, str) else None
         if choice is not None and choice not in THRESHOLD_NAMES:
             names = ", ".join(map(repr, THRESHOLD_NAMES))
@@ -53,6 +56,7 @@ class LinkageOptions:
             bool(self.progress),
             check_audit(self.audit),
             choice,
+            self.missing,
         )
 
 
@@ -75,6 +79,7 @@ class CheckedOptions:
     progress: bool
     audit: Any  # False, True or "sample"
     choice: str | None = None  # how the threshold is still to be chosen
+    missing: str = "error"  # what NaN means
 
 
 def of_a_sample(options: CheckedOptions) -> CheckedOptions:

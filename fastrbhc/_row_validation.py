@@ -15,6 +15,7 @@ from fastrbhc._engine.clusters.sparse_rows import canonical
 from fastrbhc._table import table_of
 from fastrbhc._validation import check_names
 from fastrbhc.families import Domain, Family
+from fastrbhc.families._missing import filled, has_gaps, takes_missing
 
 # Squares of differences, times the total weight and summed over columns, have to stay finite.
 _LARGEST = 1e120
@@ -51,15 +52,17 @@ def check_rows(
     name: str = "X",
     layout: str = "dense",
     feature_names: Any = None,
+    missing: str | None = None,
 ) -> Any:
     """X as a float64 matrix of rows in the domain of the family, or of the model.
 
     It is dense, or sparse, or ("auto") what suits the rows if they are sparse. The names of its
-    columns, by default its own, are for messages.
+    columns, by default its own, are for messages. ``missing`` says what NaN means; None if the
+    caller has no such option.
     """
     values = as_rows(X, family, min_rows=min_rows, name=name, layout=layout)
     columns = names_of_columns(X, feature_names, values.shape[1])
-    return check_values(values, family, columns, name, layout)
+    return check_values(values, family, columns, name, layout, missing)
 
 
 def refuse_without_a_family(values: Any, name: str, option: str) -> None:
@@ -156,10 +159,12 @@ def _is_matrix(X: Any, min_rows: int) -> bool:
     )
 
 
-def check_groups(X0: ArrayLike, X1: ArrayLike, family: Family) -> tuple[Any, Any]:
+def check_groups(
+    X0: ArrayLike, X1: ArrayLike, family: Family, missing: str | None = None
+) -> tuple[Any, Any]:
     """Two groups of rows with the same columns, both dense or both sparse."""
-    rows0 = check_rows(X0, family, min_rows=1, name="X0", layout="auto")
-    rows1 = check_rows(X1, family, min_rows=1, name="X1", layout="auto")
+    rows0 = check_rows(X0, family, min_rows=1, name="X0", layout="auto", missing=missing)
+    rows1 = check_rows(X1, family, min_rows=1, name="X1", layout="auto", missing=missing)
     if issparse(rows0) != issparse(rows1):
         rows0, rows1 = csr_array(rows0), csr_array(rows1)
     if rows0.shape[1] != rows1.shape[1]:
@@ -173,10 +178,13 @@ def check_values(
     columns: list[str] | None = None,
     name: str = "X",
     layout: str = "dense",
+    missing: str | None = None,
 ) -> Any:
     """Reject values outside the domain of a family, naming the first such row and column."""
     if hasattr(family, "parts"):
         return _check_parts(values, family, columns, name, layout)
+    if missing == "ignore":
+        return _check_observed(values, family, columns, name, layout)
     if layout == "sparse" and family.domain.takes_sparse:
         values = csr_array(values)
     elif layout == "sparse":
@@ -212,7 +220,8 @@ def check_values(
     domain = family.domain
     if not (np.isfinite(lowest) and np.isfinite(highest)):
         advice = "Drop such rows or fill in the values first."
-        refuse(np.isnan(values), f"Input {name} contains NaN", advice)
+        ignoring = "" if missing is None else _on_ignoring(family)
+        refuse(np.isnan(values), f"Input {name} contains NaN", advice + ignoring)
         refuse(np.isinf(values), f"Input {name} contains infinity", advice)
     if max(-lowest, highest) > _LARGEST:
         refuse(
@@ -272,6 +281,55 @@ def _check_parts(
     for block, (distribution, part) in zip(family.blocks, family.parts(values), strict=True):
         check_values(part, distribution, [names[k] for k in block.columns], name)
     return values
+
+
+def refuse_gaps(X: Any) -> None:
+    """Refuse missing cells where rows without any are drawn for comparison."""
+    if not issparse(X) and np.isnan(np.asarray(as_matrix(X), dtype=np.float64)).any():
+        raise ValueError(
+            "X contains NaN, and whether clusters are real is assessed by comparing with rows "
+            "without missing cells. Fill in the values, and build a tree of these rows first."
+        )
+
+
+def _on_ignoring(family: HasDomain) -> str:
+    """A further remedy for NaN: the option, or families that have it."""
+    option = "missing='ignore' (--missing ignore on the command line)"
+    if takes_missing(family):
+        return f" Or say {option}: then NaN stands for cells that were not observed."
+    return (
+        f" Families whose columns are separate, such as 'ward' and 'poisson', take {option}: then "
+        "NaN stands for cells that were not observed."
+    )
+
+
+def _check_observed(
+    values: Any, family: HasDomain, columns: list[str] | None, name: str, layout: str
+) -> Any:
+    """The same for rows in which NaN stands for a missing cell."""
+    if layout == "sparse":
+        raise ValueError(
+            "neighbors='inverted' makes rows sparse, and missing='ignore' is for dense rows"
+        )
+    if issparse(values):
+        rows = check_values(values, family, columns, name, layout)
+        if issparse(rows):
+            raise ValueError(
+                f"Input {name} is a sparse matrix, and missing='ignore' is for dense rows: what a "
+                "sparse matrix leaves out is 0, and not missing. Leave the option out."
+            )
+        return rows
+    if has_gaps(values):
+        empty = np.flatnonzero(np.isnan(values).all(axis=1))
+        if empty.size:
+            more = f" (and {empty.size - 1} more)" if empty.size > 1 else ""
+            raise ValueError(
+                f"Input {name} has a row of which no cell is observed: row {empty[0]}{more}. "
+                "Nothing tells where it belongs: drop such rows. Rows count from 0."
+            )
+        check_values(filled(values), family, columns, name, layout)
+        return values
+    return check_values(values, family, columns, name, layout)
 
 
 def _stays_sparse(X: Any, family: HasDomain) -> bool:

@@ -11,7 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from fastrbhc._containers import as_column, as_matrix
 from fastrbhc._cores import available_cores
 from fastrbhc.families import Family
+from fastrbhc.families._missing import names_of_those_that_take_missing, takes_missing
 
+# What NaN may mean: an error, or a cell that was not observed.
+MISSING_NAMES = ("error", "ignore")
 _LIGHTEST, _HEAVIEST = 1e-50, 1e50
 _MOST_THREADS = 256
 
@@ -170,6 +173,24 @@ def check_algorithm(algorithm: str, family: Family) -> None:
             f"algorithm='levels' is for reducible families, and {family.name!r} is not one: its "
             "tree could differ from the greedy one. Use 'greedy', which is exact, or 'nn_chain'."
         )
+
+
+def check_missing(missing: Any, family: Any, algorithm: str = "auto") -> str:
+    """What NaN means; "ignore" is for families whose columns are separate."""
+    check_choice(missing, "missing", MISSING_NAMES)
+    if missing == "ignore":
+        if not takes_missing(family):
+            names = ", ".join(names_of_those_that_take_missing())
+            raise ValueError(
+                f"missing='ignore' is for families whose columns are separate, and {family.name!r} "
+                f"is not one: what is missing would have to be known. These can: {names}."
+            )
+        if algorithm == "levels":
+            raise ValueError(
+                "algorithm='levels' is for reducible dissimilarities, and with missing='ignore' "
+                "they are not. Use 'greedy', which is exact, or 'nn_chain'."
+            )
+    return str(missing)
 
 
 def check_audit(audit: Any) -> bool | str:

@@ -23,7 +23,7 @@ from fastrbhc._options import (
     layout_for,
 )
 from fastrbhc._progress import compiling_shown
-from fastrbhc._row_validation import names_of_columns
+from fastrbhc._row_validation import names_of_columns, refuse_gaps
 from fastrbhc._table import placed
 from fastrbhc._validation import check_count, check_weights
 from fastrbhc.assessment.assess import DEFAULT_RESAMPLES, DEFAULT_ROWS, assess
@@ -70,6 +70,10 @@ class RBHC(ForNewRows, TreeEstimator):
         Seed of k-means in the heuristic "kmeans"; nothing else is random.
     audit : bool or "sample", default=False
         Count violations of reducibility: ``dendrogram_.audit`` is then the report, see `linkage`.
+    missing : {"error", "ignore"}, default="error"
+        What NaN means, in the rows of the fit and in new ones. With "ignore" it is a cell that was
+        not observed: see `linkage`. Thresholds by "predictive" and "kmeans" fill in the means of
+        columns where they need points.
 
     Attributes
     ----------
@@ -123,6 +127,7 @@ class RBHC(ForNewRows, TreeEstimator):
         progress: bool = False,
         random_state: Any = None,
         audit: bool | str = False,
+        missing: str = "error",
     ) -> None:
         self.family = family
         self.threshold = threshold
@@ -136,6 +141,7 @@ class RBHC(ForNewRows, TreeEstimator):
         self.progress = progress
         self.random_state = random_state
         self.audit = audit
+        self.missing = missing
 
     def fit(
         self,
@@ -172,11 +178,19 @@ class RBHC(ForNewRows, TreeEstimator):
             n_jobs=self.n_jobs,
             progress=self.progress,
             audit=self.audit,
+            missing=self.missing,
         ).checked(family)
         check_count(self.multiplier, "multiplier")
         self._check_stopping_rule()
         layout = layout_for(self.neighbors)
-        rows = self._check(X, family, reset=True, layout=layout, feature_names=feature_names)
+        rows = self._check(
+            X,
+            family,
+            reset=True,
+            layout=layout,
+            feature_names=feature_names,
+            missing=options.missing,
+        )
         names = names_of_columns(X, feature_names, rows.shape[1])
         weights = check_weights(sample_weight, rows.shape[0])
         if self.n_clusters is not None:
@@ -190,7 +204,7 @@ class RBHC(ForNewRows, TreeEstimator):
             chosen = self._chosen(grown.tree, grown.threshold, options.choice)
             self.threshold_, self.choice_ = chosen.threshold, grown.choice
             self._keep_tree(remembering(grown.tree, names, chosen))
-            self._keep_clusters(rows, grown.family, weights)
+            self._keep_clusters(rows, grown.family, weights, options.missing)
         return self
 
     def fit_predict(
@@ -261,6 +275,7 @@ class RBHC(ForNewRows, TreeEstimator):
         Both clusters are stable; together they explain 96 % of the cost.
         """
         check_is_fitted(self)
+        refuse_gaps(X)
         return assess(
             self.dendrogram_,
             self._check(X, self._family, reset=False, layout=self._layout),
@@ -317,6 +332,11 @@ class RBHC(ForNewRows, TreeEstimator):
 
     def _distribution(self) -> Family:
         return as_family(self.family)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing == "ignore"
+        return tags
 
     def _findings(self) -> list[tuple[str, str]]:
         return [

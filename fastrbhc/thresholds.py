@@ -24,6 +24,7 @@ from fastrbhc._row_validation import check_rows
 from fastrbhc._table import placed
 from fastrbhc._validation import check_count, check_weights, check_whole
 from fastrbhc.families import Family, as_family, geometry_of
+from fastrbhc.families._missing import observe
 from fastrbhc.selection.smoothing import resolve
 from fastrbhc.tree.dendrogram import Dendrogram
 from fastrbhc.tree.origin import family_for
@@ -40,6 +41,7 @@ def kmeans_threshold(
     multiplier: int = 4,
     sample_weight: ArrayLike | None = None,
     random_state: Any = None,
+    missing: str = "error",
 ) -> float:
     """The paper's heuristic: the mean d between clusters that k-means finds.
 
@@ -62,6 +64,9 @@ def kmeans_threshold(
         Weights of the rows.
     random_state : int, RandomState or None
         Seed of k-means.
+    missing : {"error", "ignore"}, default="error"
+        What NaN means; with "ignore", a cell that was not observed. For k-means it is filled in
+        with the mean of its column; d is that of the observed cells, as in `linkage`.
 
     Returns
     -------
@@ -85,9 +90,10 @@ def kmeans_threshold(
     family = placed(as_family(family), X)
     check_count(n_clusters_guess, "n_clusters_guess")
     check_count(multiplier, "multiplier")
-    rows = check_rows(X, family, layout="auto")
+    options = LinkageOptions(missing=missing).checked(family)
+    rows = check_rows(X, family, layout="auto", missing=missing)
     weights = check_weights(sample_weight, rows.shape[0])
-    family, _ = resolve(family, rows, weights, LinkageOptions().checked(family))
+    family, _ = resolve(family, rows, weights, options)
     return _kmeans_threshold(rows, family, n_clusters_guess, multiplier, weights, random_state)
 
 
@@ -100,7 +106,7 @@ def _kmeans_threshold(
     random_state: Any,
 ) -> float:
     """The threshold for rows that have been checked."""
-    rows = weighted(family.observe(X), sample_weight)
+    rows = weighted(observe(family, X), sample_weight)
     if rows.weights is not None:
         rows = take(rows, np.flatnonzero(rows.weights))
     # Distinct points in hash order: the k-means clusters are the same for copies as for

@@ -202,6 +202,47 @@ def test_a_missing_value(tmp_path, capsys):
     assert "line 3, column 'b': missing value" in failure(capsys, "cluster", path)
 
 
+def test_missing_cells_are_ignored_on_request(tmp_path, capsys):
+    path, out = tmp_path / "t.csv", tmp_path / "labels.csv"
+    path.write_text("name,a,b,n\nu,1,,1\nv,2,9,2\nw,NA,8,1\nx,70,90,1\ny,80,nan,3\n")
+    options = ["--family", "poisson", "--id", "name", "--weights", "n", "--clusters", "2"]
+    message = failure(capsys, "cluster", path, *options)
+    assert "line 2, column 'b': missing value" in message
+    assert "--missing ignore" in message
+    options += ["--missing", "ignore", "--labels", str(out)]
+    assert cli.main(["cluster", str(path), *options]) == 0
+    said = capsys.readouterr().out
+    assert "5 rows, 2 columns, weighted by n, 30 % of the cells missing" in said
+    X = [[1, np.nan], [2, 9], [np.nan, 8], [70, 90], [80, np.nan]]
+    tree = fastrbhc.linkage(X, "poisson", missing="ignore", sample_weight=[1, 2, 1, 1, 3])
+    assert read_labels(out)[1] == tree.cut(n_clusters=2).tolist()
+
+
+def test_missing_weights_and_words_are_still_refused(tmp_path, capsys):
+    path, options = tmp_path / "t.csv", ["--family", "ward", "--missing", "ignore"]
+    path.write_text("a,b\n1,2\n,3\n4,\n")
+    message = failure(capsys, "cluster", path, "--weights", "b", *options)
+    assert "line 4, column 'b': missing value" in message
+    path.write_text("a,b\n1,2\n,3\n4,five\n")
+    assert "line 4, column 'b': 'five' is not" in failure(capsys, "cluster", path, *options)
+    path.write_text("a,b\n1,2\n,\n4,5\n")
+    assert "no cell is observed: row 1" in failure(capsys, "cluster", path, *options)
+
+
+def test_missing_cells_need_separate_columns(tmp_path, capsys):
+    message = failure(capsys, "cluster", _nan(tmp_path), "--missing", "ignore")
+    assert "'gaussian' is not one" in message
+    options = ["--family", "ward", "--clusters", "2", "--missing", "ignore"]
+    assert cli.main(["cluster", str(_nan(tmp_path)), *options]) == 0
+    assert "17 % of the cells missing" in capsys.readouterr().out
+
+
+def _nan(folder):
+    path = folder / "x.npy"
+    np.save(path, [[1.0, 2.0], [3.0, np.nan], [0.0, 1.0]])
+    return path
+
+
 def test_nan_in_an_array(tmp_path, capsys):
     np.save(tmp_path / "x.npy", [[1.0, 2.0], [3.0, np.nan], [0.0, 1.0]])
     message = failure(capsys, "cluster", tmp_path / "x.npy")

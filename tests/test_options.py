@@ -172,6 +172,7 @@ def test_neighbors_and_audit_reach_the_estimator(table, monkeypatch):
         "n_jobs": 2,
         "progress": True,
         "audit": "sample",
+        "missing": "error",
     }
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastrbhc._files import replacing, save_picture
 from fastrbhc._options import ALGORITHM_NAMES, NEIGHBOR_NAMES, LinkageOptions
+from fastrbhc._validation import MISSING_NAMES
 from fastrbhc.cli.outputs import check_drawing, check_outputs, check_tree_name
 
 if TYPE_CHECKING:
@@ -132,6 +133,15 @@ def _linkage_options() -> dict[str, tuple[tuple[str, ...], dict[str, Any]]]:
                 "print a report",
             },
         ),
+        "missing": (
+            ("--missing",),
+            {
+                "choices": MISSING_NAMES,
+                "help": "what an empty cell, NA or nan means: error (the default), or ignore, for "
+                "cells that were not observed. For families whose columns are separate, such as "
+                "ward and poisson",
+            },
+        ),
     }
     return {
         field.name: (known[field.name][0], {"default": field.default, **known[field.name][1]})
@@ -172,11 +182,13 @@ def run(arguments: argparse.Namespace) -> None:
         dense_if_needed,
         refuse_without_a_family,
     )
+    from fastrbhc._validation import check_missing
     from fastrbhc.anndata import warn_of_other_counts
     from fastrbhc.cli.tables import read_table
     from fastrbhc.tree.exports import check_newick_names
 
     family = _family(arguments.family, smoothing=arguments.smoothing, variance=arguments.variance)
+    check_missing(arguments.missing, family)  # before a long file is read
     table = read_table(
         arguments.file,
         arguments.id,
@@ -184,6 +196,7 @@ def run(arguments: argparse.Namespace) -> None:
         drop=arguments.drop,
         layer=arguments.layer,
         transpose=arguments.transpose,
+        missing=arguments.missing,
     )
     name = Path(arguments.file).resolve().name
     whole, kept = table, None
@@ -198,7 +211,8 @@ def run(arguments: argparse.Namespace) -> None:
         refuse_without_a_family(table.values, name, "--family {}")
     rows = dense_if_needed(table.values, family, name)
     try:  # with the name of the file in messages
-        rows = check_values(rows, family, table.columns, name, layout_for(arguments.neighbors))
+        layout, missing = layout_for(arguments.neighbors), arguments.missing
+        rows = check_values(rows, family, table.columns, name, layout, missing)
     except EmptyRowsError as error:
         raise ValueError(f"{error} --drop-empty-rows does that") from None
     if _is_newick(arguments.tree):
@@ -250,10 +264,13 @@ def _family(name: str, **parameters: float | None) -> Family:
 
 def _summarise(name: str, table: Table, model: Any, arguments: argparse.Namespace) -> None:
     import numpy as np
+    from scipy.sparse import issparse
 
     n, d = table.values.shape
     weighted = f", weighted by {arguments.weights}" if table.weights is not None else ""
-    print(f"{name}: {n:,} rows, {d:,} columns{weighted}")
+    gaps = 0 if issparse(table.values) else int(np.isnan(table.values).sum())
+    unseen = f", {100.0 * gaps / (n * d):.2g} % of the cells missing" if gaps else ""
+    print(f"{name}: {n:,} rows, {d:,} columns{weighted}{unseen}")
     family = model.dendrogram_.family
     given = {key: value for key, value in family._asdict().items() if value is not None}
     columns = [key for key, value in given.items() if isinstance(value, tuple)]

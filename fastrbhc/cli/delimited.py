@@ -145,12 +145,15 @@ def _is_header(first: list[str], second: list[str]) -> bool:
 
 
 def load(
-    path: Path, layout: Layout, columns: list[int], names: int | None
+    path: Path, layout: Layout, columns: list[int], names: int | None, gaps: int = 0
 ) -> tuple[NDArray[np.float64], list[str] | None]:
-    """The numbers of some columns, in the order asked for, and the column of names as text."""
+    """The numbers of some columns, in the order asked for, and the column of names as text.
+
+    The first ``gaps`` of these columns may have missing cells, which become NaN.
+    """
     as_they_are = columns == list(range(len(layout.names)))
 
-    def read(chosen: list[int] | None, dtype: Any) -> NDArray[Any]:
+    def read(chosen: list[int] | None, dtype: Any, converters: Any = None) -> NDArray[Any]:
         with contextlib.ExitStack() as stack:
             # NumPy is fastest with a name, but does not know .GZ in capitals.
             known = path.suffix == ".gz" or path.suffix.lower() != ".gz"
@@ -160,22 +163,25 @@ def load(
                 delimiter=layout.delimiter,
                 skiprows=layout.skip,
                 usecols=chosen,
+                converters=converters,
                 quotechar='"',
                 comments=None,
                 encoding=_ENCODING,
                 ndmin=2,
             )
 
+    may_lack = columns[:gaps]
     try:
-        numbers = read(None if as_they_are else columns, np.float64)
+        wanted = None if as_they_are else columns
+        numbers = read(wanted, np.float64, dict.fromkeys(may_lack, _number_or_gap) or None)
     except UnicodeDecodeError:
         raise
     except ValueError as error:
-        _refuse_first_fault(path, layout, columns)
+        _refuse_first_fault(path, layout, columns, may_lack)
         raise ValueError(f"{path.name} cannot be read: {error}") from None
     # If columns are selected, rows with too many cells are not detected otherwise.
     if np.isnan(numbers).any() or not (as_they_are or _all_as_wide(path, layout)):
-        _refuse_first_fault(path, layout, columns)
+        _refuse_first_fault(path, layout, columns, may_lack)
     if names is None:
         return numbers, None
     return numbers, [str(name).strip() for name in read([names], object)[:, 0]]
@@ -204,8 +210,18 @@ def _all_as_wide(path: Path, layout: Layout) -> bool:
     return all(len(cells) == width for _, cells in _rows(path, layout))
 
 
-def _refuse_first_fault(path: Path, layout: Layout, numeric: list[int]) -> None:
-    """Raise an error that names the first cell that is not a number, if there is one."""
+def _number_or_gap(cell: str) -> float:
+    """A number, or NaN for what stands for a missing one."""
+    return math.nan if cell.strip().lower() in _MISSING else float(cell)
+
+
+def _refuse_first_fault(
+    path: Path, layout: Layout, numeric: list[int], may_lack: list[int]
+) -> None:
+    """Raise an error that names the first cell that is not a number, if there is one.
+
+    Columns of ``may_lack`` may have missing cells.
+    """
     width = len(layout.names)
     for number, cells in _rows(path, layout):
         if len(cells) != width:
@@ -217,6 +233,8 @@ def _refuse_first_fault(path: Path, layout: Layout, numeric: list[int]) -> None:
             continue
         for column in numeric:
             cell = cells[column].strip()
+            if column in may_lack and cell.lower() in _MISSING:
+                continue
             if not _is_number(cell) or np.isnan(float(cell)):
                 name = layout.names[column]
                 shown = f"{name!r}" if name not in ("", str(column + 1)) else str(column + 1)
@@ -245,8 +263,8 @@ def _are_plainly_right(cells: list[str], numeric: list[int]) -> bool:
 def _complaint(cell: str, option: str) -> str:
     if cell.lower() in _MISSING:
         return (
-            f"missing value ({cell!r}). Fill it in, drop the row, or leave the column out with "
-            f"--drop {option}"
+            f"missing value ({cell!r}). Fill it in, drop the row, say --missing ignore, or leave "
+            f"the column out with --drop {option}"
         )
     if _THOUSANDS.fullmatch(cell):
         return f"{cell!r} has a comma. Write {cell.replace(',', '')}, or use a decimal point"

@@ -65,6 +65,7 @@ def read_table(
     drop: Sequence[str] = (),
     layer: str | None = None,
     transpose: bool = False,
+    missing: str = "error",
 ) -> Table:
     """Read a table of numbers.
 
@@ -91,6 +92,9 @@ def read_table(
     transpose : bool, default=False
         Take columns for rows: genes are in rows where 10x Genomics writes a ``.mtx`` file. Only
         for ``.mtx``, ``.npy`` and ``.npz`` files, which name neither.
+    missing : {"error", "ignore"}, default="error"
+        With "ignore", empty cells of a text, ``NA`` and the like become NaN, and so do nulls of a
+        ``.parquet`` file. Weights are never missing.
 
     Returns
     -------
@@ -125,7 +129,7 @@ def read_table(
         raise FileNotFoundError(f"there is no file {path}{hint}")
     if layer is not None and path.suffix.lower() != ".h5ad":
         raise ValueError(f"{path.name} has no layers: --layer is for .h5ad files")
-    wanted, is_folder = _Wanted(ids, weights, drop), path.is_dir()
+    wanted, is_folder = _Wanted(ids, weights, drop, missing == "ignore"), path.is_dir()
     if not (is_folder or path.is_file()):
         raise ValueError(f"{path} is a pipe or a device, and tables are read twice: save it first")
     if not is_folder and path.stat().st_size == 0:
@@ -173,6 +177,7 @@ class _Wanted(NamedTuple):
     ids: str | None
     weights: str | None
     drop: Sequence[str]
+    with_gaps: bool = False
 
 
 class _Chosen(NamedTuple):
@@ -232,7 +237,8 @@ def _column(numbers: Any, column: int) -> NDArray[np.float64]:
 def _from_text(path: Path, wanted: _Wanted) -> Table:
     layout = _delimited.layout_of(path)
     chosen = _choose(path, layout.names, wanted)
-    numbers, ids = _delimited.load(path, layout, chosen.numeric, chosen.ids)
+    gaps = len(chosen.values) if wanted.with_gaps else 0
+    numbers, ids = _delimited.load(path, layout, chosen.numeric, chosen.ids, gaps)
     return _table(numbers, ids, layout.names, chosen)
 
 
@@ -299,11 +305,11 @@ def _from_parquet(path: Path, wanted: _Wanted) -> Table:
     options = [_delimited.option_for(names, column) for column in chosen.numeric]
     numeric = frame.select(chosen.numeric)
     for values, column, option in zip(numeric.columns, chosen.numeric, options, strict=True):
-        if values.null_count:
+        if values.null_count and not (wanted.with_gaps and column in chosen.values):
             row = int(np.flatnonzero(values.is_null().to_numpy())[0])
             raise ValueError(
                 f"{path.name}, row {row}, column {names[column]!r}: missing value. Fill it in, "
-                f"drop the row, or leave the column out with --drop {option}"
+                f"drop the row, say --missing ignore, or leave the column out with --drop {option}"
             )
     try:
         numbers = frame_numbers(numeric, path.name)

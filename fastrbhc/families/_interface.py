@@ -98,7 +98,9 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from fastrbhc._engine.clusters.observations import Observations
+from fastrbhc._engine.clusters.partly_observed import PartlyObserved
 from fastrbhc._engine.clusters.sparse_rows import SparseObservations, sparse_rows
+from fastrbhc._engine.geometry.observed import observed_geometry
 from fastrbhc._engine.geometry.second_derivative import second_derivative_by_steps
 from fastrbhc._engine.geometry.separable import separable_geometry
 from fastrbhc._engine.geometry.separable_columns import (
@@ -360,7 +362,7 @@ _DEFAULTS: dict[str, Any] = {
 
 
 def geometry_of(family: Family, rows: Any) -> Any:
-    """The geometry of a family for rows that it has observed, dense or sparse.
+    """The geometry of a family for rows that it has observed: dense, sparse or with gaps.
 
     Parameters
     ----------
@@ -385,6 +387,8 @@ def geometry_of(family: Family, rows: Any) -> Any:
     n_columns = rows.shape[1]
     if isinstance(rows, SparseObservations):
         return sparse_geometry(family, n_columns)
+    if isinstance(rows, PartlyObserved):
+        return observed_geometry(family, n_columns)
     return family.geometry(n_columns)
 
 

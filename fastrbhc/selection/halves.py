@@ -24,6 +24,7 @@ from fastrbhc._engine.clusters.observations import (
 )
 from fastrbhc._engine.clusters.sparse_rows import SparseObservations
 from fastrbhc.families import Family
+from fastrbhc.families._missing import has_gaps, observe
 
 # The most distinct rows in a sample, and about how many rows all halves have together, in 2 to 6
 # divisions. For full covariances of many columns, half of that.
@@ -51,7 +52,7 @@ class Half(NamedTuple):
 
 def sample_of(family: Family, X: Any, sample_weight: NDArray[np.float64] | None) -> Sample:
     """The first distinct rows in the order of their hashes."""
-    observed = family.observe(X)
+    observed = observe(family, X)
     rows = weighted(observed, sample_weight)
     kept = np.arange(X.shape[0])
     if rows.weights is not None:
@@ -74,6 +75,8 @@ def _squares(X: Any) -> NDArray[np.float64]:
     """The sum of the squares of each row."""
     if issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    if has_gaps(X):  # a missing cell adds nothing
+        X = np.where(np.isnan(X), 0.0, X)
     found: NDArray[np.float64] = np.einsum("ij,ij->i", X, X)
     return found
 
@@ -82,7 +85,7 @@ def _order(points: Any) -> NDArray[np.intp]:
     """An order as good as random, the same for every unit and origin of the columns."""
     if isinstance(points, SparseObservations):  # counts have no unit, and points are in hash order
         return np.arange(points.shape[0])
-    means = points.means
+    means = points._replace(weights=None).slot_values()  # what is missing has a place in the range
     lowest, highest = column_ranges(means)
     widths = highest - lowest
     relative = (means - lowest) / np.where(widths > 0.0, widths, 1.0)

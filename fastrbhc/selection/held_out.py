@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 from fastrbhc._build import build
 from fastrbhc._options import CheckedOptions, of_a_sample
 from fastrbhc.families import Family
+from fastrbhc.families._missing import filled, has_gaps
 from fastrbhc.selection.coordinates import Points, known_spread, points_of_rows
 from fastrbhc.selection.density import log_density
 from fastrbhc.selection.halves import Half, Sample, divisions, sample_of
@@ -58,7 +59,9 @@ def predictions(
     All families are judged on the same halves and by the same kind of density.
     """
     sample = sample_of(families[0], X, sample_weight)
-    points = points_of_rows(families[0], sample.rows, sample.weights)
+    # Points have no gaps: the means of columns stand for what is missing.
+    rows = filled(sample.rows) if has_gaps(sample.rows) else sample.rows
+    points = points_of_rows(families[0], rows, sample.weights)
     halves = [half for division in divisions(families[0], sample) for half in division]
     options = of_a_sample(options)
     with threadpool_limits(1, "blas"):  # more threads only slow such small matrices down

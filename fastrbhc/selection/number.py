@@ -33,7 +33,7 @@ from fastrbhc.families import Family
 from fastrbhc.selection.held_out import Prediction, predictions
 from fastrbhc.thresholds import gap_excess, reachable_numbers, threshold_for
 from fastrbhc.tree.dendrogram import Dendrogram
-from fastrbhc.tree.origin import family_for
+from fastrbhc.tree.origin import family_for, missing_in
 
 # The largest gain of uniform rows, in natural units per row: for numbers of rows, and for 1, 2, …
 # coordinates. With 8 or more there is none. (20, 16, 10, 8 and 8 draws of each.)
@@ -167,12 +167,13 @@ def predictive_threshold(
     """
     family = family_for(tree, family)
     check_whole(tree)
-    rows = check_rows(X, family, layout="auto")
+    missing = missing_in(tree)
+    rows = check_rows(X, family, layout="auto", missing=missing)
     if rows.shape[0] != tree.n_leaves:
         raise ValueError(f"X has {rows.shape[0]} rows and the tree has {tree.n_leaves}")
     weights = check_weights(sample_weight, tree.n_leaves)
     weights = tree.leaf_weights if weights is None else weights
-    options = LinkageOptions().checked(family)
+    options = LinkageOptions(missing=missing).checked(family)
     return choose(tree, predictions([family], rows, weights, options)[0])
 
 

@@ -10,10 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from fastrbhc.tree.origin import family_for
+from fastrbhc.tree.origin import family_for, missing_in
 
 if TYPE_CHECKING:
     from fastrbhc.families import Family
+
+
+def _without_gaps(tree: Any, X: ArrayLike, family: Family) -> Any:
+    """The rows of a tree as points that can be drawn: means of columns for missing cells."""
+    if missing_in(tree) == "error":
+        return X
+    from fastrbhc._row_validation import check_rows
+    from fastrbhc.families._missing import filled, has_gaps
+
+    rows = check_rows(X, family, min_rows=1, missing="ignore")
+    return filled(rows) if has_gaps(rows) else X
 
 
 class Views:
@@ -128,11 +139,12 @@ class Views:
         >>> print(report.sentence)
         None of the 3 clusters is distinguishable from chance.
         """
-        from fastrbhc._row_validation import check_rows
+        from fastrbhc._row_validation import check_rows, refuse_gaps
         from fastrbhc.assessment.assess import assess
         from fastrbhc.tree.origin import family_for
 
         known = family_for(self, family)
+        refuse_gaps(X)
         threshold, n_clusters = self.cut_or_chosen(threshold, n_clusters)
         if threshold is None and n_clusters is None:
             n_clusters = self.n_trees
@@ -218,7 +230,8 @@ class Views:
         Parameters
         ----------
         X : array-like of shape (n_leaves, d)
-            The rows of the tree.
+            The rows of the tree. Missing cells, if the tree was built with ``missing="ignore"``,
+            are drawn at the mean of their column.
         ax : matplotlib.axes.Axes, optional
             Where to draw; by default a new figure.
         threshold, n_clusters : float or int, optional
@@ -243,8 +256,9 @@ class Views:
         from fastrbhc.plotting import plot_clusters
 
         labels = self.cut(threshold=threshold, n_clusters=n_clusters)
-        names = self.feature_names
-        return plot_clusters(X, labels, ax, family=family_for(self, family), names=names, **options)
+        known, names = family_for(self, family), self.feature_names
+        X = _without_gaps(self, X, known)
+        return plot_clusters(X, labels, ax, family=known, names=names, **options)
 
     def explore(self: Any, X: ArrayLike, **options: Any) -> Any:
         """Move λ in a notebook, and see the clusters change.
@@ -266,7 +280,8 @@ class Views:
         """
         from fastrbhc.plotting.widgets import explore
 
-        return explore(self, X, **options)
+        known = family_for(self, options.get("family"))
+        return explore(self, _without_gaps(self, X, known), **options)
 
     def __repr__(self: Any) -> str:
         shape = f"{self.n_leaves} leaves, {len(self.merges)} merges"

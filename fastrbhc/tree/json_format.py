@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from fastrbhc._containers import memory
 from fastrbhc._engine.traversal import subtree_maxima
 from fastrbhc._stamps import version, warn_of
-from fastrbhc._validation import check_names
+from fastrbhc._validation import MISSING_NAMES, check_names
 from fastrbhc.tree._garbage import nothing_to_collect
-from fastrbhc.tree.origin import WAYS, Chosen, Origin, described, family_described
+from fastrbhc.tree.origin import WAYS, Chosen, Origin, described, family_described, missing_in
 
 if TYPE_CHECKING:
     from fastrbhc.tree.dendrogram import Dendrogram
@@ -69,6 +69,8 @@ def to_json(tree: Dendrogram, names: Sequence[Any] | None = None) -> str:
         ``chosen``
             An object with the λ that was chosen (``threshold``, null if infinite), how (``by``),
             and ``n_clusters`` if that was given, else null. Null if none was chosen.
+        ``missing``
+            "ignore" if missing cells of the rows were ignored; otherwise there is no such item.
         ``names``
             One name per row, if given.
 
@@ -97,6 +99,7 @@ def to_json(tree: Dendrogram, names: Sequence[Any] | None = None) -> str:
 def content_of(tree: Dendrogram) -> dict[str, Any]:
     """The items of the JSON of a tree; arrays as they are, and all others as in JSON."""
     family, columns, chosen = tree.family, tree.feature_names, tree.chosen
+    missing = missing_in(tree)
     return {
         "format": _FORMAT,
         "version": _VERSION,
@@ -112,6 +115,7 @@ def content_of(tree: Dendrogram) -> dict[str, Any]:
         "weights": tree.weights,
         "steps": tree.steps,
         "leaf_weights": tree.leaf_weights,
+        **({} if missing == "error" else {"missing": missing}),
     }
 
 
@@ -211,7 +215,10 @@ def _origin(content: dict[str, Any]) -> Origin | None:
     known = None if family is None else family_described(family)
     if family is None and n is None:
         return None
-    return Origin(known, n, names, written)
+    missing = content.get("missing", "error")
+    if missing not in MISSING_NAMES:
+        raise ValueError(f"this tree has missing {missing!r}, which is not known")
+    return Origin(known, n, names, written, missing)
 
 
 def _chosen(content: dict[str, Any], tree: Dendrogram) -> Chosen | None:

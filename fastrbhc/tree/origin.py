@@ -60,18 +60,22 @@ class Origin:
         Names of the columns, if the rows came with names or names were given.
     version : str
         The version of fastrbhc that built the tree.
+    missing : {"error", "ignore"}
+        What NaN meant in the rows.
     """
 
     family: Family | None
     n_features: int | None = None
     feature_names: tuple[str, ...] | None = None
     version: str = field(default_factory=version)
+    missing: str = "error"
 
     # Families go into pickles by name: a class from a notebook cannot be found in another process,
     # and the tree should be read there all the same.
     def __reduce__(self) -> tuple[Any, ...]:
         family = None if self.family is None else described(self.family)
-        return _restored, (family, self.n_features, self.feature_names, self.version)
+        others = (self.n_features, self.feature_names, self.version, self.missing)
+        return _restored, (family, *others)
 
 
 def _restored(family: Any, *others: Any) -> Origin:
@@ -98,6 +102,11 @@ def family_for(tree: Dendrogram, given: str | Family | None) -> Family:
             "fastrbhc.families"
         )
     return tree.family
+
+
+def missing_in(tree: Dendrogram) -> str:
+    """What NaN means in the rows of a tree."""
+    return "error" if tree.origin is None else tree.origin.missing
 
 
 def described(family: Any) -> dict[str, Any]:

@@ -11,13 +11,16 @@ from scipy import sparse
 
 from fastrbhc._engine.clusters.build import clusters_of_groups
 from fastrbhc._engine.clusters.build_sparse import sparse_means
+from fastrbhc._engine.clusters.observations import weighted
+from fastrbhc._engine.clusters.partly_observed import PartlyObserved
 from fastrbhc._engine.clusters.record import Clusters
 from fastrbhc._engine.traversal import common_labels
 from fastrbhc._optional import require
 from fastrbhc._row_validation import check_rows, column_names
 from fastrbhc._validation import check_count
 from fastrbhc.families import Family, geometry_of
-from fastrbhc.tree.origin import family_for
+from fastrbhc.families._missing import observe
+from fastrbhc.tree.origin import family_for, missing_in
 from fastrbhc.tree.telling_columns import top_columns
 
 if TYPE_CHECKING:
@@ -76,16 +79,16 @@ def summary_of_cut(
     if X is None:
         return summary_of_clusters(tree, labels, np.bincount(labels, weights).astype(np.float64))
     family = family_for(tree, family)
-    rows = check_rows(X, family, min_rows=1, layout="auto")
+    rows = check_rows(X, family, min_rows=1, layout="auto", missing=missing_in(tree))
     n, n_columns = rows.shape
     if n != tree.n_leaves:
         raise ValueError(f"X has {n} rows and the tree has {tree.n_leaves}")
     names: Sequence[str] | None = column_names(X)
     if names is None and tree.n_features == n_columns:
         names = tree.feature_names
-    observed = family.observe(rows).weighted(weights)
+    observed = weighted(observe(family, rows), weights)
     n_top = number_of_top_columns(n_top, n_columns)
-    if n_top or sparse.issparse(rows):
+    if n_top or sparse.issparse(rows) or isinstance(observed, PartlyObserved):
         geometry = geometry_of(family, observed)
         clusters = clusters_of_groups(geometry, observed, labels, int(labels.max()) + 1)
         return summary_of_statistics(tree, labels, family, clusters, n_columns, names, n_top)
@@ -114,6 +117,8 @@ def summary_of_statistics(
 ) -> Any:
     """The same from the statistics of the clusters: means, or the telling columns."""
     weights = np.nan_to_num(clusters.weights)
+    if _have_gaps(clusters, n_columns):
+        return _summary_of_gaps(tree, labels, family, clusters, names, n_top)
     if n_top:
         frame = summary_of_clusters(tree, labels, weights)
         geometry = None if family.separable else family.geometry(n_columns)
@@ -124,6 +129,33 @@ def summary_of_statistics(
     else:
         means = np.where(np.isnan(clusters.weights), np.nan, clusters.means).T
     return summary_of_clusters(tree, labels, weights, family.in_units_of_rows(means), names)
+
+
+def _have_gaps(clusters: Clusters, n_columns: int) -> bool:
+    """Whether each column has a weight of its own: see `partly_observed`."""
+    return clusters.means.shape[0] == 2 * n_columns
+
+
+def _summary_of_gaps(
+    tree: Dendrogram,
+    labels: NDArray[np.int64],
+    family: Family,
+    clusters: Clusters,
+    names: Sequence[str] | None,
+    n_top: int,
+) -> Any:
+    """The same if cells are missing: means of what is observed, and its share of all cells."""
+    n_columns = clusters.means.shape[0] // 2
+    weights, own = np.nan_to_num(clusters.weights), np.nan_to_num(clusters.means[n_columns:])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = own.sum(axis=0) / (n_columns * weights)
+    if n_top:
+        top = top_columns(family, None, clusters, n_columns, names, n_top)
+        return summary_of_clusters(tree, labels, weights).assign(observed=shares, **top)
+    means = np.where(own > 0.0, clusters.means[:n_columns], np.nan).T
+    frame = summary_of_clusters(tree, labels, weights, family.in_units_of_rows(means), names)
+    frame.insert(frame.columns.get_loc("cost") + 1, "observed", shares)
+    return frame
 
 
 def summary_of_clusters(
@@ -163,7 +195,11 @@ def summary_of_clusters(
             The cost of the cluster, Σ f({x}) − f(c) with f = n·φ(t): the sum of the heights of its
             merges.
         ``mean_…``
-            The mean parameter of each column.
+            The mean parameter of each column. If cells are missing, that of the observed ones, and
+            NaN if there are none.
+        ``observed``
+            The share of the cluster's cells that are observed, if the tree was built with
+            ``missing="ignore"`` and cells are missing.
 
         Of rows with more than 50 columns ``tree.summary`` and ``RBHC.summary`` have these instead
         of means, and for fewer columns too if ``n_top`` is given.

@@ -96,6 +96,9 @@ def _contrasts(family: Family, clusters: Clusters, n_columns: int) -> Iterator[T
             terms = column_terms(family, smoothing, centre, own, weight, rest, others)
             yield Telling(slot, used.astype(np.int64), terms, own / weight, rest / others)
         return
+    if clusters.means.shape[0] == 2 * n_columns:
+        yield from _contrasts_with_gaps(family, clusters, taken)
+        return
     means, columns = clusters.means[:, taken].T, np.arange(n_columns)
     shares = weights[taken] / everything
     # Zeros have to stay zeros: the sum of all others is never a difference.
@@ -120,6 +123,28 @@ def _contrasts(family: Family, clusters: Clusters, n_columns: int) -> Iterator[T
                     weight, variances[place], others, scattered, terms, smoothing.offset
                 )
         both = family.in_units_of_rows(centre + np.array([own / weight, rest / others]))
+        yield Telling(slot, columns, terms, both[0], both[1])
+
+
+def _contrasts_with_gaps(
+    family: Family, clusters: Clusters, taken: NDArray[np.int64]
+) -> Iterator[Telling]:
+    """The same if every column has a weight of its own, as in `partly_observed`."""
+    n_columns = clusters.means.shape[0] // 2
+    own, weights = clusters.means[:n_columns, taken].T, clusters.means[n_columns:, taken].T
+    smoothing, columns = family.smoothing_map(n_columns), np.arange(n_columns)
+    for place, slot in enumerate(taken.tolist()):
+        others = np.delete(weights, place, axis=0)
+        total = others.sum(axis=0)
+        # Of a column that no other row has observed, the mean is its own: the term is 0.
+        shares = others / np.where(total > 0.0, total, 1.0)
+        rest = (shares * np.delete(own, place, axis=0)).sum(axis=0)
+        rest = np.where(total > 0.0, rest, own[place])
+        mean = np.where(weights[place] > 0.0, own[place], rest)
+        sums = total * (rest - mean)
+        nothing = np.zeros(n_columns)
+        terms = column_terms(family, smoothing, mean, nothing, weights[place], sums, total)
+        both = family.in_units_of_rows(np.array([mean, rest]))
         yield Telling(slot, columns, terms, both[0], both[1])
 
 

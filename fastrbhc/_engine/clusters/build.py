@@ -14,6 +14,7 @@ from fastrbhc._engine.clusters.build_sparse import (
     nearest_sparse_clusters,
 )
 from fastrbhc._engine.clusters.observations import Observations
+from fastrbhc._engine.clusters.partly_observed import PartlyObserved, add_cells
 from fastrbhc._engine.clusters.portions import portions
 from fastrbhc._engine.clusters.record import (
     LEAF_SIZE,
@@ -80,7 +81,7 @@ def put_points(clusters: Clusters, points: Observations) -> None:
     n = points.means.shape[0]
     clusters.n_slots = n
     clusters.weights[:n] = 1.0 if points.weights is None else points.weights
-    clusters.means[:, :n] = points.means.T
+    clusters.means[:, :n] = points.slot_values().T
     if points.residuals is not None:
         clusters.residuals[:, :n] = points.residuals.T
     clusters.weights[n:] = np.nan
@@ -110,8 +111,9 @@ def clusters_of_groups(
     weights = np.ones(n) if rows.weights is None else rows.weights
     residuals = np.zeros((1, n_features)) if rows.residuals is None else rows.residuals
     errors, scratch = np.zeros(n_groups), new_scratch(geometry, n_features)
+    add_means = _add_observed_means if isinstance(rows, PartlyObserved) else _add_means
     for start, stop in portions(n, n_features):
-        _add_means(clusters, errors, rows.means, residuals, weights, labels, start, stop)
+        add_means(clusters, errors, rows.means, residuals, weights, labels, start, stop)
     clusters.weights[:] += errors
     if clusters.scatter.shape[1]:
         for start, stop in portions(n, clusters.scatter.shape[1]):
@@ -145,10 +147,9 @@ def nearest_clusters(
     scratch, alike = new_scratch(geometry, n_features), storage(geometry, n_features).points_alike
     k = clusters.weights.size
     enlarged = selected(clusters, np.append(np.arange(k), 0))  # one more slot, for the row
+    values = rows.slot_values()
     for start, stop in portions(n, k * (n_features + clusters.scatter.shape[1])):
-        _assign(
-            geometry, enlarged, rows.means, residuals, weights, alike, scratch, labels, start, stop
-        )
+        _assign(geometry, enlarged, values, residuals, weights, alike, scratch, labels, start, stop)
     return labels
 
 
@@ -255,6 +256,20 @@ def _add_means(clusters, errors, means, residuals, weights, labels, start, stop)
                     means[row, k],
                     residuals[rest, k],
                 )
+        clusters.weights[group], error = two_sum(clusters.weights[group], weights[row])
+        errors[group] += error
+
+
+@kernel
+def _add_observed_means(clusters, errors, means, residuals, weights, labels, start, stop):
+    """The same for rows with missing cells: each column has a weight and a mean of its own."""
+    for row in range(start, stop):
+        if weights[row] == 0.0:
+            continue
+        group = labels[row]
+        add_cells(
+            clusters, group, weights[row], means[row], residuals[min(row, residuals.shape[0] - 1)]
+        )
         clusters.weights[group], error = two_sum(clusters.weights[group], weights[row])
         errors[group] += error
 

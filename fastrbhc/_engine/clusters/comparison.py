@@ -32,8 +32,9 @@ def row_dissimilarities(
     residuals = np.zeros((1, n_features)) if rows.residuals is None else rows.residuals
     scratch, alike = new_scratch(geometry, n_features), storage(geometry, n_features).points_alike
     enlarged = selected(clusters, np.append(np.arange(k), 0))  # one more slot, for the row
+    values = rows.slot_values()
     for start, stop in portions(n, k * (n_features + clusters.scatter.shape[1])):
-        _fill(geometry, enlarged, rows.means, residuals, weights, alike, scratch, out, start, stop)
+        _fill(geometry, enlarged, values, residuals, weights, alike, scratch, out, start, stop)
     out[:, np.isnan(clusters.weights)] = np.inf
     return out
 
@@ -82,26 +83,31 @@ def column_terms(
     smoothing: tuple[float, float],
     centre: NDArray[np.float64],
     sums0: NDArray[np.float64],
-    weight0: float,
+    weight0: float | NDArray[np.float64],
     sums1: NDArray[np.float64],
-    weight1: float,
+    weight1: float | NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """The term of each column in d between two clusters of a separable family; they add up to d.
 
-    Sums are those of the rows less the centre. The smoothing is a scale and an offset.
+    Sums are those of the rows less the centre. The smoothing is a scale and an offset. If cells are
+    missing, the weights are those of the columns, which are 0 where no cell is observed.
     """
     out, (scale, offset) = np.empty(centre.size), smoothing
-    _put_terms(family, float(scale), float(offset), centre, sums0, weight0, sums1, weight1, out)
+    weights0, weights1 = (np.full(out.size, weight) for weight in (weight0, weight1))
+    _put_terms(family, float(scale), float(offset), centre, sums0, weights0, sums1, weights1, out)
     return out
 
 
 @kernel
-def _put_terms(family, scale, offset, centre, sums0, weight0, sums1, weight1, out):
-    weight = weight0 + weight1
-    share0, share1 = weight0 / weight, weight1 / weight
+def _put_terms(family, scale, offset, centre, sums0, weights0, sums1, weights1, out):
     for k in range(out.size):
+        out[k], weight0, weight1 = 0.0, weights0[k], weights1[k]
+        if weight0 == 0.0 or weight1 == 0.0:
+            continue
+        weight = weight0 + weight1
+        share0, share1 = weight0 / weight, weight1 / weight
         mean0, mean1 = sums0[k] / weight0, sums1[k] / weight1
-        step, out[k] = scale * (mean1 - mean0), 0.0
+        step = scale * (mean1 - mean0)
         if step != 0.0:
             mean = scale * ((sums0[k] + sums1[k]) / weight + centre[k]) + offset
             value0 = scale * (mean0 + centre[k]) + offset

@@ -58,11 +58,15 @@ class Observations(NamedTuple):
 
     def take(self, which: NDArray[np.intp]) -> Observations:
         """Some of the rows."""
-        return Observations(
-            np.take(self.means, which, axis=0),
-            None if self.residuals is None else np.take(self.residuals, which, axis=0),
-            None if self.weights is None else self.weights[which],
+        return self._replace(
+            means=np.take(self.means, which, axis=0),
+            residuals=None if self.residuals is None else np.take(self.residuals, which, axis=0),
+            weights=None if self.weights is None else self.weights[which],
         )
+
+    def slot_values(self) -> NDArray[np.float64]:
+        """What a slot stores as the mean of each row, if that is a cluster by itself."""
+        return self.means
 
     def centred_means(self) -> NDArray[np.float64]:
         """The means less the mean of all, so that other methods do not lose digits."""

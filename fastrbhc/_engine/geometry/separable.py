@@ -229,11 +229,12 @@ def separable_geometry(family: Any, n_features: int) -> Ward | Separable:
     if family.quadratic:
         # φ″/2 is the divergence of a unit step from any mean.
         return Ward(divergence(family, 1.0, 0.0, 1.0) * scale * scale)
-    kind = Separable if _variance_is_vectorizable(family) else SeparableOneByOne
+    kind = Separable if variance_is_vectorizable(family) else SeparableOneByOne
     return kind(family, float(scale), float(offset))
 
 
-def _variance_is_vectorizable(family: Any) -> bool:
+def variance_is_vectorizable(family: Any) -> bool:
+    """Whether bounds by the variance function accept vectors of eight."""
     cls: Any = type(family)
     if cls.variance_function is unknown_variance:
         return False
