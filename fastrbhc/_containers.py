@@ -151,7 +151,7 @@ def frame_numbers(X: Any, name: str) -> NDArray[np.float64]:
         return plain
     n_rows = X.num_rows if _is_arrow(X) else X.shape[0]  # old record batches have no shape
     values = np.empty((n_rows, len(names)))
-    for place, (label, column) in enumerate(zip(names, _columns(X), strict=True)):
+    for place, (label, column) in enumerate(zip(names, columns_of_frame(X), strict=True)):
         try:
             values[:, place] = _column_numbers(column, f"column {label!r} of {name}")
         except ColumnError as error:
@@ -160,7 +160,7 @@ def frame_numbers(X: Any, name: str) -> NDArray[np.float64]:
     return values
 
 
-def _columns(X: Any) -> list[Any]:
+def columns_of_frame(X: Any) -> list[Any]:
     """The columns by position: two of them may have the same name."""
     if hasattr(X, "iloc"):
         return [X.iloc[:, place] for place in range(X.shape[1])]
