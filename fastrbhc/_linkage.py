@@ -12,7 +12,8 @@ from fastrbhc._options import LinkageOptions, layout_for
 from fastrbhc._progress import compiling_shown
 from fastrbhc._row_validation import check_rows, names_of_columns
 from fastrbhc._validation import check_weights
-from fastrbhc.families import Family, as_family
+from fastrbhc.families import Family
+from fastrbhc.suggesting.automatic import resolve
 from fastrbhc.tree.dendrogram import Dendrogram, forest_at
 from fastrbhc.tree.origin import Chosen, remembering
 
@@ -47,8 +48,10 @@ def linkage(
     family : str or record, default="auto"
         A record from `fastrbhc.families`, or its name: "spherical_gaussian" (or "ward"),
         "gaussian", "diagonal_gaussian", "von_mises_fisher" (or "cosine"), "poisson",
-        "multinomial", "bernoulli", "exponential". "auto" is for measurements: a Gaussian with full
-        covariance whose smoothing is derived from the rows, ``Gaussian(smoothing="auto")``.
+        "multinomial", "bernoulli", "exponential". "auto" is for measurements a Gaussian with full
+        covariance whose smoothing is derived from the rows, ``Gaussian(smoothing="auto")``. If all
+        values are counts, or zeros and ones, it is what `suggest_family` says, and a warning names
+        it.
     algorithm : {"auto", "greedy", "levels", "nn_chain"}, default="auto"
         "greedy" merges the nearest pair of all at every step, and is exact for every family.
         "levels" merges many pairs of reciprocal nearest neighbours at a time, on all threads. It
@@ -116,13 +119,13 @@ def linkage(
     >>> fastrbhc.linkage(X, "poisson", threshold="gap").n_trees
     2
     """
-    family = as_family(family)
+    family, said = resolve(family, X, sample_weight)
     options = LinkageOptions(algorithm, neighbors, threshold, n_jobs, progress, audit)
     checked = options.checked(family)
     rows = [check_rows(X, family, layout=layout_for(neighbors), feature_names=feature_names)]
     weights = check_weights(sample_weight, rows[0].shape[0])
     names = names_of_columns(X, feature_names, rows[0].shape[1])
-    warn_of_misfits(rows[0], family, names)
+    warn_of_misfits(rows[0], family, names, said)
     with compiling_shown(checked.progress):
         grown = grow(rows, family, weights, checked, Guess())
     tree, level = grown.tree, grown.threshold

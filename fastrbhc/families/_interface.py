@@ -68,6 +68,9 @@ Methods of a separable family, the first four of which run inside kernels:
     Sentences on rows that can be clustered but look like something else than the family is for,
     such as counts among measurements. They become warnings when a tree is built. X is a sample of
     the rows, ``names`` a list of the names of the columns, or None. Default: none.
+``if_overdispersed(dispersion)``
+    What to try if rows vary far more within clusters than the family allows, as a clause;
+    ``dispersion`` is the α of a variance m + αm². For `Dendrogram.goodness`. Default: an empty text.
 ``check()``
     Raises ValueError for parameters outside their range. Optional.
 ``check_rows(X)``
@@ -148,6 +151,7 @@ class Family(Protocol):
     def smoothing_map(self, n_features: int) -> Smoothing: ...
     def n_parameters(self, n_features: int) -> int: ...
     def draw_one_cluster(self, X: Any, rng: np.random.Generator) -> Any: ...
+    def if_overdispersed(self, dispersion: float) -> str: ...
     def geometry(self, n_features: int) -> Any: ...
 
 
@@ -322,6 +326,10 @@ def _no_advice(self: Any, X: Any, names: Any) -> tuple[()]:
     return ()
 
 
+def _no_remedy(self: Any, dispersion: float) -> str:
+    return ""
+
+
 def _no_check(self: Any, X: Any = None) -> None:
     """Accept all parameters, and all rows in the domain."""
 
@@ -336,6 +344,7 @@ _DEFAULTS: dict[str, Any] = {
     "candidates": _no_candidates,
     "draw_one_cluster": _no_draw,
     "advice": _no_advice,
+    "if_overdispersed": _no_remedy,
     "check": _no_check,
     "check_rows": _no_check,
     "geometry": separable_geometry,

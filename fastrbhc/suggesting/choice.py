@@ -151,7 +151,9 @@ def _by_kind(
         families = [None if what.kind in kind.LEFT_OUT else "auto" for what in kinds]
         return Choice("auto", "all columns hold measurements", families, kinds)
     if len(chosen) == 1:
-        return Choice(chosen[0], f"all columns are of the kind {sorted(present)[0]!r}", families, kinds)
+        return Choice(
+            chosen[0], f"all columns are of the kind {sorted(present)[0]!r}", families, kinds
+        )
     names: Any = table.names or range(len(kinds))
     product = {one: [names[column] for column in used if families[column] == one] for one in chosen}
     return Choice(product, "columns are of different kinds: a product of families", families, kinds)
@@ -173,9 +175,7 @@ def _some(known: Statistics, columns: list[int]) -> Statistics:
     return Statistics(*(part[columns] for part in known))
 
 
-def _with_dispersion(
-    kinds: list[Kind], columns: list[int], found: Dispersion | None
-) -> list[Kind]:
+def _with_dispersion(kinds: list[Kind], columns: list[int], found: Dispersion | None) -> list[Kind]:
     """The same kinds, with what the dispersion of counts says."""
     if found is None:
         return kinds

@@ -121,7 +121,9 @@ def _mixture(rows: Floats, weights: Floats, shares: Floats, alpha: float) -> tup
         means = (shares * weights[:, None]).T @ rows / np.maximum(sizes, _TINY)[:, None] + _TINY
         slopes = np.log(means) - np.log1p(alpha * means)
         offsets = np.log1p(alpha * means) / alpha if alpha > 0.0 else means
-        logs = rows @ slopes.T - offsets.sum(axis=1) + np.log(np.maximum(sizes, _TINY) / sizes.sum())
+        logs = (
+            rows @ slopes.T - offsets.sum(axis=1) + np.log(np.maximum(sizes, _TINY) / sizes.sum())
+        )
         highest = logs.max(axis=1, keepdims=True)
         shares = np.exp(logs - highest)
         sums = shares.sum(axis=1, keepdims=True)
