@@ -70,7 +70,7 @@ Methods of a separable family, the first four of which run inside kernels:
     the rows, ``names`` a list of the names of the columns, or None. Default: none.
 ``if_overdispersed(dispersion)``
     What to try if rows vary far more within clusters than the family allows, as a clause;
-    ``dispersion`` is the α of a variance m + αm². For `Dendrogram.goodness`. Default: an empty text.
+    ``dispersion`` is the α of a variance m + αm². For `Dendrogram.goodness`. Default: none.
 ``check()``
     Raises ValueError for parameters outside their range. Optional.
 ``check_rows(X)``

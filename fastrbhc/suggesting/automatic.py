@@ -72,9 +72,9 @@ def _sentence(found: ForCounts) -> str:
 
 def _whole_numbers(X: Any, sample_weight: Any) -> tuple[Any, NDArray[np.float64] | None] | None:
     """Rows with weight, and their weights, if all values are whole and none is negative."""
-    if type(X) is np.ndarray and X.dtype.kind == "f" and X.ndim == 2 and X.size:
-        if not _are_whole(X[0]):  # most measurements end here
-            return None
+    is_matrix = type(X) is np.ndarray and X.dtype.kind == "f" and X.ndim == 2 and X.size > 0
+    if is_matrix and not _are_whole(X[0]):  # most measurements end here
+        return None
     try:
         values = as_matrix(X, fits_memory=False)
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)

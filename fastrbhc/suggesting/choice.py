@@ -172,7 +172,8 @@ def _complete(values: Any, columns: list[int]) -> Any:
 
 
 def _some(known: Statistics, columns: list[int]) -> Statistics:
-    return Statistics(*(part[columns] for part in known))
+    parts: Any = [part[columns] for part in known]
+    return Statistics(*parts)
 
 
 def _with_dispersion(kinds: list[Kind], columns: list[int], found: Dispersion | None) -> list[Kind]:

@@ -72,7 +72,8 @@ def _distinct(rows: Floats, weights: Floats) -> tuple[Floats, Floats]:
     rows, weights = rows[order], weights[order]
     first = np.ones(len(rows), dtype=bool)
     first[1:] = (rows[1:] != rows[:-1]).any(axis=1)
-    return rows[first], np.bincount(np.cumsum(first) - 1, weights)
+    summed: Floats = np.bincount(np.cumsum(first) - 1, weights).astype(np.float64)
+    return rows[first], summed
 
 
 def _sampled(rows: Floats, weights: Floats) -> tuple[Floats, Floats]:

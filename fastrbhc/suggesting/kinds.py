@@ -135,7 +135,7 @@ def _kind_of_whole(known: Statistics, column: int, n: int, picture: bool) -> Kin
         return Kind(COUNT, f"{whole}, variance {fano:.2g} × mean over all rows")
     if n >= FEWEST_ROWS and known.all_different[column] and highest - lowest < _DENSE * n:
         return Kind(IDENTIFIER, f"{whole}, all different: a numbering of the rows")
-    if 0.0 <= lowest and 2 < levels <= _MOST_ANSWERS and highest <= _MOST_ANSWERS:
+    if lowest >= 0.0 and 2 < levels <= _MOST_ANSWERS and highest <= _MOST_ANSWERS:
         return Kind(
             MEASUREMENT, f"{whole}: a rating? if they are codes, name the column categorical"
         )
@@ -143,6 +143,7 @@ def _kind_of_whole(known: Statistics, column: int, n: int, picture: bool) -> Kin
     if lowest > 0.0 and levels > _MOST_ANSWERS and skewness > _LEAST_SKEWNESS:
         return Kind(SKEWED, f"{whole}, skewness {skewness:.2g}")
     if lowest >= 0.0:
+        whole = f"{whole}, perhaps brightness of pixels" if picture else whole
         return Kind(MEASUREMENT, f"{whole}: if something is counted, 'poisson' takes it")
     return Kind(MEASUREMENT, whole)
 
