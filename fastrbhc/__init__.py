@@ -6,8 +6,8 @@ choose the threshold λ, and with it the number of clusters.
 `bhc_linkage` and `BHC` are the original, Bayesian algorithm, with the models in `fastrbhc.bhc`.
 `fastrbhc.plotting` draws; `fastrbhc.experiments` is loaded when asked for: the paper's tables and
 figure. `fastrbhc.anndata` clusters the cells of an AnnData. `precompile` compiles kernels ahead of
-time. `suggest_family` says which family suits a table. `show_versions` prints what a report of a bug
-should contain.
+time. `suggest_family` says which family suits a table. `show_versions` prints what a report of a
+bug should contain.
 """
 
 from __future__ import annotations

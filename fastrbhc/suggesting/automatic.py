@@ -19,7 +19,7 @@ from scipy import sparse
 from fastrbhc._containers import as_matrix
 from fastrbhc.families import Family, as_family
 from fastrbhc.suggesting import kinds as kind
-from fastrbhc.suggesting.choice import ForCounts, for_counts, for_zeros_and_ones
+from fastrbhc.suggesting.choice import ForCounts, for_counts, for_zeros_and_ones, some
 from fastrbhc.suggesting.columns import Statistics, Table, statistics_of
 
 
@@ -59,7 +59,8 @@ def resolve_auto(X: Any, sample_weight: Any = None) -> Resolved:
             # Columns of different kinds. A product of families belongs here:
             # ``fastrbhc.suggestions.suggest_family(X).family`` is its value.
             return default
-        found = for_counts(rows, known, weights)
+        varied = np.flatnonzero(known.highest > known.lowest)  # as the suggestion does
+        found = for_counts(rows[:, varied], some(known, varied), weights)
     return Resolved(as_family(found.family), _sentence(found))
 
 

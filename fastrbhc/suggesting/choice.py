@@ -93,7 +93,7 @@ def choose(table: Table, known: Statistics, kinds: list[Kind]) -> Choice:
         family, reason = whole_rows
         return Choice(family, reason, _everywhere(family, kinds), kinds)
     if present == {kind.COUNT}:
-        found = for_counts(_complete(table.values, used), _some(known, used))
+        found = for_counts(_complete(table.values, used), some(known, used))
         kinds = _with_dispersion(kinds, used, found.dispersion)
         return Choice(found.family, found.reason, _everywhere(found.family, kinds), kinds)
     return _by_kind(table, known, kinds, used, present)
@@ -129,7 +129,7 @@ def _by_kind(
     families: list[Any] = [None] * len(kinds)
     counted = [place for place in used if kinds[place].kind == kind.COUNT]
     if counted:
-        found = for_counts(_complete(table.values, counted), _some(known, counted)).dispersion
+        found = for_counts(_complete(table.values, counted), some(known, counted)).dispersion
         kinds = _with_dispersion(kinds, counted, found)
         for place, column in enumerate(counted):
             families[column] = "poisson"
@@ -171,7 +171,8 @@ def _complete(values: Any, columns: list[int]) -> Any:
     return some[~np.isnan(some).any(axis=1)]
 
 
-def _some(known: Statistics, columns: list[int]) -> Statistics:
+def some(known: Statistics, columns: Any) -> Statistics:
+    """The statistics of some columns."""
     parts: Any = [part[columns] for part in known]
     return Statistics(*parts)
 
