@@ -103,7 +103,15 @@ class Views:
         >>> import fastrbhc
         >>> rng = np.random.default_rng(0)
         >>> X = np.concatenate([rng.negative_binomial(5, 5 / (5 + m), (200, 2)) for m in (3, 90)])
-        >>> print(fastrbhc.linkage(X, "poisson").goodness(X, n_clusters=2))
+        >>> found = fastrbhc.linkage(X, "poisson").goodness(X, n_clusters=2)
+        >>> print(found)  # doctest: +NORMALIZE_WHITESPACE
+        cluster  size   x0  x1
+              0   200  1.6   2
+              1   200   20  20
+            all   400   19  20
+        Variance within clusters over the variance function of the family.
+        2 of 2 columns vary within clusters at least 3 times as much as the family 'poisson' allows
+        ('x1' 20 times, 'x0' 19 times): NegativeBinomial(dispersion=0.21) allows that.
         """
         from fastrbhc.tree.goodness import goodness_of_cut
 
