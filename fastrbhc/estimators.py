@@ -293,7 +293,7 @@ class RBHC(ForNewRows, TreeEstimator):
         >>> from fastrbhc import RBHC
         >>> X = np.random.default_rng(0).poisson([[4, 9]], (300, 2))
         >>> RBHC("poisson", n_clusters=1).fit(X).goodness(X).of_columns.round(1).tolist()
-        [1.0, 1.0]
+        [1.0, 0.9]
         """
         check_is_fitted(self)
         rows = self._check(X, self._family, reset=False, layout=self._layout)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from fastrbhc._containers import as_matrix
+from fastrbhc._containers import as_column, as_matrix
 from fastrbhc.families import Family, as_family
 from fastrbhc.suggesting import kinds as kind
 from fastrbhc.suggesting.choice import ForCounts, for_counts, for_zeros_and_ones, some
@@ -78,10 +78,12 @@ def _whole_numbers(X: Any, sample_weight: Any) -> tuple[Any, NDArray[np.float64]
         return None
     try:
         values = as_matrix(X, fits_memory=False)
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weights = None if sample_weight is None else as_column(sample_weight, "sample_weight")
     except (ValueError, TypeError, MemoryError, OverflowError):
         return None
     if getattr(values, "ndim", 0) != 2 or 0 in values.shape or values.dtype.kind not in "biuf":
+        return None
+    if weights is not None and weights.dtype.kind not in "biuf":
         return None
     if weights is not None and (weights.shape != values.shape[:1] or not (weights >= 0.0).all()):
         return None
