@@ -6,7 +6,8 @@ choose the threshold λ, and with it the number of clusters.
 `bhc_linkage` and `BHC` are the original, Bayesian algorithm, with the models in `fastrbhc.bhc`.
 `fastrbhc.plotting` draws; `fastrbhc.experiments` is loaded when asked for: the paper's tables and
 figure. `fastrbhc.anndata` clusters the cells of an AnnData. `precompile` compiles kernels ahead of
-time. `show_versions` prints what a report of a bug should contain.
+time. `suggest_family` says which family suits a table. `show_versions` prints what a report of a
+bug should contain.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from fastrbhc._versions import show_versions
 from fastrbhc.bhc import BHC, bhc_linkage
 from fastrbhc.estimators import RBHC
 from fastrbhc.selection.number import predictive_threshold
+from fastrbhc.suggestions import suggest_family
 from fastrbhc.thresholds import evidence_threshold, gap_threshold, kmeans_threshold
 from fastrbhc.tree.dendrogram import Dendrogram
 
@@ -43,6 +45,7 @@ __all__ = [
     "precompile",
     "predictive_threshold",
     "show_versions",
+    "suggest_family",
     "taylor_dissimilarity",
 ]
 

@@ -29,7 +29,7 @@ _INNER = {"fastrbhc", "sklearn"}
 
 
 class MisfitWarning(UserWarning):
-    """The rows look like something else than the family is for."""
+    """The rows look like something else than the family is for, or family="auto" has noticed."""
 
 
 _deliberate = ContextVar("deliberate", default=False)
@@ -45,10 +45,12 @@ def deliberately() -> Iterator[None]:
         _deliberate.reset(token)
 
 
-def warn_of_misfits(X: Any, family: Family, names: list[str] | None) -> None:
+def warn_of_misfits(
+    X: Any, family: Family, names: list[str] | None, said: str | None = None
+) -> None:
     """Warn, at the user's call, if the rows look like something else than the family takes.
 
-    ``names`` are those of the columns, if they have any.
+    ``names`` are those of the columns, if they have any. ``said`` is what else there is to say.
     """
     if _deliberate.get():
         return
@@ -59,6 +61,8 @@ def warn_of_misfits(X: Any, family: Family, names: list[str] | None) -> None:
         found = list(family.advice(_sample(X).data[:, None], None)) if X.nnz else []
     else:
         found = list(family.advice(_sample(X), names))
+    if said is not None:
+        found.append(said)
     if not issparse(X) and is_matrix_of_distances(X):
         found.append(
             "X looks like a matrix of distances (square, symmetric, with zeros on the diagonal), "

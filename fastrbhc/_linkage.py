@@ -14,7 +14,8 @@ from fastrbhc._progress import compiling_shown
 from fastrbhc._row_validation import check_rows, names_of_columns
 from fastrbhc._table import placed
 from fastrbhc._validation import check_weights
-from fastrbhc.families import Family, as_family
+from fastrbhc.families import Family
+from fastrbhc.suggesting.automatic import resolve
 from fastrbhc.tree.dendrogram import Dendrogram, forest_at
 from fastrbhc.tree.origin import Chosen, remembering
 
@@ -51,9 +52,10 @@ def linkage(
         A record from `fastrbhc.families`, or its name: "spherical_gaussian" (or "ward"),
         "gaussian", "diagonal_gaussian", "von_mises_fisher" (or "cosine"), "poisson",
         "multinomial", "bernoulli", "exponential" and more: see the guide. "auto" is for
-        measurements: a Gaussian with full covariance whose smoothing is derived from the rows,
-        ``Gaussian(smoothing="auto")``. Columns of different kinds have a dict from families to
-        columns, ``{"poisson": ["visits"], "gaussian": ["age", "income"]}``: see
+        measurements a Gaussian with full covariance whose smoothing is derived from the rows,
+        ``Gaussian(smoothing="auto")``. If all values are counts, or zeros and ones, it is what
+        `suggest_family` says, and a warning names it. Columns of different kinds have a dict from
+        families to columns, ``{"poisson": ["visits"], "gaussian": ["age", "income"]}``: see
         `fastrbhc.families.Product`.
     algorithm : {"auto", "greedy", "levels", "nn_chain"}, default="auto"
         "greedy" merges the nearest pair of all at every step, and is exact for every family.
@@ -131,7 +133,8 @@ def linkage(
     >>> fastrbhc.linkage(X, "poisson", missing="ignore").cut(n_clusters=2).tolist()
     [0, 0, 1, 1]
     """
-    distribution = placed(as_family(family), X, feature_names=feature_names)
+    distribution, said = resolve(family, X, sample_weight)
+    distribution = placed(distribution, X, feature_names=feature_names)
     options = LinkageOptions(algorithm, neighbors, threshold, n_jobs, progress, audit, missing)
     checked, layout = options.checked(distribution), layout_for(neighbors)
     rows = [
@@ -139,7 +142,7 @@ def linkage(
     ]
     weights = check_weights(sample_weight, rows[0].shape[0])
     names = names_of_columns(X, feature_names, rows[0].shape[1])
-    warn_of_misfits(rows[0], distribution, names)
+    warn_of_misfits(rows[0], distribution, names, said)
     with compiling_shown(checked.progress):
         grown = grow(rows, distribution, weights, checked, Guess())
     tree, level = grown.tree, grown.threshold

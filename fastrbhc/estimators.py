@@ -29,7 +29,9 @@ from fastrbhc._validation import check_count, check_weights
 from fastrbhc.assessment.assess import DEFAULT_RESAMPLES, DEFAULT_ROWS, assess
 from fastrbhc.assessment.report import ClusterAssessment
 from fastrbhc.families import Family, as_family
+from fastrbhc.suggesting.automatic import resolve
 from fastrbhc.tree.dendrogram import Dendrogram
+from fastrbhc.tree.goodness import Goodness, goodness_of_clusters
 from fastrbhc.tree.origin import Chosen, remembering
 from fastrbhc.tree.summaries import number_of_top_columns, summary_of_statistics
 
@@ -41,8 +43,9 @@ class RBHC(ForNewRows, TreeEstimator):
     ----------
     family : str, record or dict, default="auto"
         A record from `fastrbhc.families`, or its name. "auto" is for measurements in any units: a
-        Gaussian with full covariance, ``Gaussian(smoothing="auto")``. Columns of different kinds
-        have a dict from families to columns: see `fastrbhc.families.Product`.
+        Gaussian with full covariance, ``Gaussian(smoothing="auto")``. If all values are counts, or
+        zeros and ones, it is what `suggest_family` says, and a warning names it. Columns of
+        different kinds have a dict from families to columns: see `fastrbhc.families.Product`.
     threshold : {"predictive", "gap", "evidence", "kmeans"}, float or None, default="predictive"
         λ, at which merging stops, or how to choose it. "predictive" needs no guess and may find
         one cluster: see `predictive_threshold`. So do "gap", which finds at least two, and
@@ -170,7 +173,8 @@ class RBHC(ForNewRows, TreeEstimator):
         RBHC
             The fitted estimator.
         """
-        family = placed(self._distribution(), X, feature_names=feature_names)
+        family, said = resolve(self.family, X, sample_weight)
+        family = placed(family, X, feature_names=feature_names)
         options = LinkageOptions(
             algorithm=self.algorithm,
             neighbors=self.neighbors,
@@ -197,7 +201,7 @@ class RBHC(ForNewRows, TreeEstimator):
             check_count(self.n_clusters, "n_clusters", rows.shape[0])
             options = replace(options, threshold=np.inf, choice=None)
         guess = Guess(self._guess(options), self.multiplier, self.random_state)
-        warn_of_misfits(rows, family, names)
+        warn_of_misfits(rows, family, names, said)
         with compiling_shown(options.progress):
             whole = self.compute_full_tree
             grown = grow([rows], family, weights, options, guess, whole=whole)
@@ -287,6 +291,35 @@ class RBHC(ForNewRows, TreeEstimator):
             n_jobs=self.n_jobs,
             progress=progress,
         )
+
+    def goodness(self, X: ArrayLike) -> Goodness:
+        """How much rows vary within the clusters, beside what the family allows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows of the fit, in the same order. Their weights are those of the fit.
+
+        Returns
+        -------
+        Goodness
+            Ratios per cluster, numbered as in ``labels_``, and column: see `Dendrogram.goodness`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastrbhc import RBHC
+        >>> X = np.random.default_rng(0).poisson([[4, 9]], (300, 2))
+        >>> RBHC("poisson", n_clusters=1).fit(X).goodness(X).of_columns.round(1).tolist()
+        [1.0, 0.9]
+        """
+        check_is_fitted(self)
+        rows = self._check(X, self._family, reset=False, layout=self._layout)
+        if rows.shape[0] != self.n_leaves_:
+            raise ValueError(f"X has {rows.shape[0]} rows and the fit had {self.n_leaves_}")
+        copies = np.asarray(self.dendrogram_.node_weights[: self.n_leaves_], dtype=np.float64)
+        names = names_of_columns(X, None, rows.shape[1]) or self.dendrogram_.feature_names
+        return goodness_of_clusters(self._family, rows, self.labels_, copies, names)
 
     def summary(
         self, n_top: int | None = None, *, feature_names: Sequence[str] | None = None

@@ -15,7 +15,6 @@ from fastrbhc.families import DiagonalGaussian, Gaussian, SphericalGaussian
 
 MEASURING = [
     "ward",
-    "auto",
     Gaussian(smoothing="auto"),
     DiagonalGaussian(smoothing="auto"),
 ]

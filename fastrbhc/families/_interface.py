@@ -78,6 +78,9 @@ Methods of a separable family, the first four of which run inside kernels:
     they need not be numbers: see ``_columns``. Optional.
 ``width(n_columns)``
     The number of columns of ``observe``, if it is another one. Optional.
+``if_overdispersed(dispersion)``
+    What to try if rows vary far more within clusters than the family allows, as a clause;
+    ``dispersion`` is the α of a variance m + αm². For `Dendrogram.goodness`. Default: none.
 ``check()``
     Raises ValueError for parameters outside their range. Optional.
 ``check_rows(X)``
@@ -161,6 +164,7 @@ class Family(Protocol):
     def smoothing_map(self, n_features: int) -> Smoothing: ...
     def n_parameters(self, n_features: int) -> int: ...
     def draw_one_cluster(self, X: Any, rng: np.random.Generator) -> Any: ...
+    def if_overdispersed(self, dispersion: float) -> str: ...
     def geometry(self, n_features: int) -> Any: ...
 
 
@@ -341,6 +345,10 @@ def _no_advice(self: Any, X: Any, names: Any) -> tuple[()]:
     return ()
 
 
+def _no_remedy(self: Any, dispersion: float) -> str:
+    return ""
+
+
 def _no_check(self: Any, X: Any = None) -> None:
     """Accept all parameters, and all rows in the domain."""
 
@@ -355,6 +363,7 @@ _DEFAULTS: dict[str, Any] = {
     "candidates": _no_candidates,
     "draw_one_cluster": _no_draw,
     "advice": _no_advice,
+    "if_overdispersed": _no_remedy,
     "check": _no_check,
     "check_rows": _no_check,
     "geometry": separable_geometry,

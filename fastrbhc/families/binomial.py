@@ -73,6 +73,9 @@ class Binomial(NamedTuple):
         shares = X.mean(axis=0) / self.trials
         return rng.binomial(int(self.trials), np.minimum(shares, 1.0), X.shape).astype(np.float64)
 
+    def if_overdispersed(self, dispersion: float) -> str:
+        return "the trials of a row are not independent, or there are more clusters"
+
     def phi(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         rest = self.trials - x
         return xlogy(x, x / self.trials) + xlogy(rest, rest / self.trials)

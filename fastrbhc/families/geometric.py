@@ -73,6 +73,9 @@ class Geometric(NamedTuple):
             return None
         return overdispersed(X.mean(axis=0), 1.0, X.shape, rng)
 
+    def if_overdispersed(self, dispersion: float) -> str:
+        return f"NegativeBinomial(dispersion={dispersion:g}) allows that"
+
     def phi(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         # Both terms have the same sign, and nothing cancels.
         return -xlog1py(x, 1.0 / np.maximum(x, _TINY)) - np.log1p(x)

@@ -107,6 +107,14 @@ class Multinomial(NamedTuple):
             return sparse_multinomial(chosen, proportions, rng)
         return rng.multinomial(chosen, proportions).astype(np.float64)
 
+    def if_overdispersed(self, dispersion: float) -> str:
+        if not self.weight_by_total:
+            return ""
+        return (
+            "the counts of a row are not independent. Multinomial(weight_by_total=False) does not "
+            "take them for it, and counts every row once"
+        )
+
     def phi(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         return xlogy(x, x)
 

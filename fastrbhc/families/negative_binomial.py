@@ -89,6 +89,9 @@ class NegativeBinomial(NamedTuple):
             return None
         return overdispersed(X.mean(axis=0), self.dispersion, X.shape, rng)
 
+    def if_overdispersed(self, dispersion: float) -> str:
+        return f"dispersion={dispersion:g} allows that"
+
     def phi(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.dispersion == 0.0:
             return xlogy(x, x) - x

@@ -68,6 +68,9 @@ class Poisson(NamedTuple):
             return sparse_poisson(X.mean(axis=0), X.shape[0], rng)
         return rng.poisson(X.mean(axis=0), X.shape).astype(np.float64)
 
+    def if_overdispersed(self, dispersion: float) -> str:
+        return f"NegativeBinomial(dispersion={dispersion:g}) allows that"
+
     def phi(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         return xlogy(x, x) - x
 

@@ -82,6 +82,52 @@ class Views:
             self, X, threshold=threshold, n_clusters=n_clusters, family=family, n_top=n_top
         )
 
+    def goodness(
+        self: Any,
+        X: ArrayLike,
+        *,
+        threshold: float | None = None,
+        n_clusters: int | None = None,
+        family: str | Family | None = None,
+    ) -> Any:
+        """How much rows vary within the clusters of a cut, beside what the family allows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_leaves, d)
+            The rows of the tree. Their weights are those of the tree, and count as copies. Large
+            sparse matrices stay sparse.
+        threshold, n_clusters : float or int, optional
+            Where to cut; by default at the λ that was chosen, or else the trees as they are.
+        family : str or record, optional
+            Another family than that of the tree.
+
+        Returns
+        -------
+        Goodness
+            Ratios per cluster and column, and for all clusters together. Printed, it is a table,
+            and says in words if columns vary three times as much as the family allows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import fastrbhc
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.negative_binomial(5, 5 / (5 + m), (200, 2)) for m in (3, 90)])
+        >>> found = fastrbhc.linkage(X, "poisson").goodness(X, n_clusters=2)
+        >>> print(found)  # doctest: +NORMALIZE_WHITESPACE
+        cluster  size   x0  x1
+              0   200  1.6   2
+              1   200   20  20
+            all   400   19  20
+        Variance within clusters over the variance function of the family.
+        2 of 2 columns vary within clusters at least 3 times as much as the family 'poisson' allows
+        ('x1' 20 times, 'x0' 19 times): NegativeBinomial(dispersion=0.21) allows that.
+        """
+        from fastrbhc.tree.goodness import goodness_of_cut
+
+        return goodness_of_cut(self, X, threshold=threshold, n_clusters=n_clusters, family=family)
+
     def stability(
         self: Any,
         X: ArrayLike,

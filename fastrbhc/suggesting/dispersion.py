@@ -1,0 +1,171 @@
+"""How much counts vary within clusters that are not known yet.
+
+Over all rows, counts of several clusters vary more than those of one, so the variance over the mean
+of a column (the Fano factor) says nothing about the family. Here coarse mixtures of k clusters,
+k = 1 to 16, are fitted for several dispersions α, 0 among them. A negative binomial of known α is
+an exponential family: the mean of a component is the mean of its rows, and the log likelihood is
+linear in the counts. The Bayesian information criterion decides whether more clusters or more
+dispersion explain the rows. The dispersion of each column then follows by moments within the
+components of that mixture.
+
+All is a function of the distinct rows and their weights: neither their order nor copies in place of
+weights matter.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+from sklearn.cluster import KMeans
+from threadpoolctl import threadpool_limits
+
+from fastrbhc.families._scaling import roots_of_counts
+
+_CLUSTERS = (1, 2, 3, 4, 6, 8, 12, 16)
+_DISPERSIONS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0)
+_STEPS = 12
+# Distinct rows and columns that are looked at.
+_MOST_ROWS, _MOST_COLUMNS = 600, 60
+# Fewer rows say nothing about dispersion.
+_FEWEST_ROWS = 20
+_TINY = 1e-12
+
+Floats = NDArray[np.float64]
+
+
+class Dispersion(NamedTuple):
+    """Of each column: α by moments, and the variance within clusters over that of Poisson counts.
+
+    ``together`` and ``factor_together`` are the same for all columns, each by its number of counts.
+    """
+
+    alphas: Floats
+    factors: Floats
+    together: float
+    factor_together: float
+    n_clusters: int
+
+
+def dispersion_of(counts: Floats, weights: Floats | None = None) -> Dispersion | None:
+    """The dispersion of columns of counts, none of them missing; None if rows are too few."""
+    weights = np.ones(len(counts)) if weights is None else weights
+    counts, weights = counts[weights > 0.0], weights[weights > 0.0]
+    if weights.sum() < _FEWEST_ROWS:
+        return None
+    rows, weights = _sampled(*_distinct(counts, weights))
+    looked_at = np.linspace(0, rows.shape[1] - 1, min(rows.shape[1], _MOST_COLUMNS)).astype(int)
+    with threadpool_limits(1):  # more threads only slow such small matrices down
+        shares = _best_mixture(rows[:, looked_at], weights)
+        return _by_moments(rows, weights, shares)
+
+
+def _distinct(rows: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Distinct rows with the weights of all their copies, in the order of a random projection.
+
+    Sorting numbers takes far less time than sorting rows, and equal rows have equal projections.
+    """
+    direction = np.random.default_rng(0).normal(size=rows.shape[1])
+    order = np.argsort((roots_of_counts(rows) * direction).sum(axis=1), kind="stable")
+    rows, weights = rows[order], weights[order]
+    first = np.ones(len(rows), dtype=bool)
+    first[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+    summed: Floats = np.bincount(np.cumsum(first) - 1, weights).astype(np.float64)
+    return rows[first], summed
+
+
+def _sampled(rows: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Rows at even distances in their order, if they are many, weighted by what they stand for."""
+    if len(rows) <= _MOST_ROWS:
+        return rows, weights
+    passed = np.cumsum(weights)
+    levels = (np.arange(_MOST_ROWS) + 0.5) / _MOST_ROWS * passed[-1]
+    taken, times = np.unique(np.searchsorted(passed, levels), return_counts=True)
+    return rows[taken], times.astype(np.float64)
+
+
+def _best_mixture(rows: Floats, weights: Floats) -> Floats:
+    """Memberships of the rows in the components of the best mixture: (rows, k)."""
+    total, n_columns = weights.sum(), rows.shape[1]
+    coordinates = roots_of_counts(rows)
+    best, least = np.ones((len(rows), 1)), np.inf
+    constants = [float(weights @ _constant(rows, alpha).sum(axis=1)) for alpha in _DISPERSIONS]
+    worse = 0
+    for k in _CLUSTERS:
+        if k > 1 and (k * 5 > total or k >= len(rows)):
+            break
+        labels = np.zeros(len(rows), dtype=np.int64)
+        if k > 1:
+            grouping = KMeans(k, n_init=1, random_state=0)
+            labels = grouping.fit(coordinates, sample_weight=weights).labels_
+        found = np.inf
+        for alpha, constant in zip(_DISPERSIONS, constants, strict=True):
+            shares, likelihood = _mixture(rows, weights, np.eye(k)[labels], alpha)
+            n_parameters = k * n_columns + k - 1 + (alpha > 0.0)
+            criterion = n_parameters * np.log(total) - 2.0 * (likelihood + constant)
+            found = min(found, criterion)
+            if criterion < least:
+                best, least = shares, criterion
+        worse = worse + 1 if found > least else 0
+        if worse == 2:  # further clusters explain nothing
+            break
+    return best
+
+
+def _mixture(rows: Floats, weights: Floats, shares: Floats, alpha: float) -> tuple[Floats, float]:
+    """Memberships, and the log likelihood without `_constant`, by steps of the EM algorithm."""
+    likelihood = -np.inf
+    for _ in range(_STEPS):
+        sizes = weights @ shares
+        means = (shares * weights[:, None]).T @ rows / np.maximum(sizes, _TINY)[:, None] + _TINY
+        slopes = np.log(means) - np.log1p(alpha * means)
+        offsets = np.log1p(alpha * means) / alpha if alpha > 0.0 else means
+        logs = (
+            rows @ slopes.T - offsets.sum(axis=1) + np.log(np.maximum(sizes, _TINY) / sizes.sum())
+        )
+        highest = logs.max(axis=1, keepdims=True)
+        shares = np.exp(logs - highest)
+        sums = shares.sum(axis=1, keepdims=True)
+        shares /= sums
+        before, likelihood = likelihood, float(weights @ (highest + np.log(sums))[:, 0])
+        if likelihood - before < 1e-3:
+            break
+    return shares, likelihood
+
+
+def _constant(rows: Floats, alpha: float) -> Any:
+    """The terms of the log likelihood that do not depend on the mean."""
+    if alpha == 0.0:
+        return -gammaln(rows + 1.0)
+    size = 1.0 / alpha
+    return gammaln(rows + size) - gammaln(size) + rows * np.log(alpha) - gammaln(rows + 1.0)
+
+
+def _by_moments(rows: Floats, weights: Floats, shares: Floats) -> Dispersion:
+    """α from variances and means: the variance of a negative binomial is m + αm²."""
+    belonging = shares * weights[:, None]
+    sizes = belonging.sum(axis=0)
+    large = sizes > 2.0
+    belonging, sizes = belonging[:, large], sizes[large]
+    means = belonging.T @ rows / sizes[:, None]
+    squares = np.zeros(means.shape)
+    for component, mean in enumerate(means):
+        squares[component] = belonging[:, component] @ np.square(rows - mean)
+    freedom = (sizes - 1.0)[:, None]
+    within, expected = squares.sum(axis=0), (freedom * means).sum(axis=0)
+    # The square of a mean is too large by the variance of that mean.
+    second = (freedom * (means**2 - squares / (freedom * sizes[:, None]))).sum(axis=0)
+    second = np.maximum(second, _TINY)
+    alphas = np.maximum(within - expected, 0.0) / second
+    factors = np.where(expected > 0.0, within / np.maximum(expected, _TINY), 1.0)
+    # Each column by itself has a factor; large counts alone would decide a sum over all.
+    parts = expected > 0.0
+    together = factor = 0.0
+    if parts.any():
+        scale = np.maximum(expected[parts], _TINY)
+        excess = (within - expected)[parts] / scale
+        together = max(float(excess.sum() / (second[parts] / scale).sum()), 0.0)
+        factor = 1.0 + float(excess.mean())
+    return Dispersion(alphas, factors, together, factor, int(sizes.size))
