@@ -53,9 +53,10 @@ def linkage(
         "gaussian", "diagonal_gaussian", "von_mises_fisher" (or "cosine"), "poisson",
         "multinomial", "bernoulli", "exponential" and more: see the guide. "auto" is for
         measurements a Gaussian with full covariance whose smoothing is derived from the rows,
-        ``Gaussian(smoothing="auto")``. If all values are counts, or zeros and ones, it is what
-        `suggest_family` says, and a warning names it. Columns of different kinds have a dict from
-        families to columns, ``{"poisson": ["visits"], "gaussian": ["age", "income"]}``: see
+        ``Gaussian(smoothing="auto")``. If all values are counts, or zeros and ones, or a data
+        frame has columns of text, it is what `suggest_family` says, and a warning names it.
+        Columns of different kinds have a dict from families to columns,
+        ``{"poisson": ["visits"], "gaussian": ["age", "income"]}``: see
         `fastrbhc.families.Product`.
     algorithm : {"auto", "greedy", "levels", "nn_chain"}, default="auto"
         "greedy" merges the nearest pair of all at every step, and is exact for every family.

@@ -44,7 +44,8 @@ class RBHC(ForNewRows, TreeEstimator):
     family : str, record or dict, default="auto"
         A record from `fastrbhc.families`, or its name. "auto" is for measurements in any units: a
         Gaussian with full covariance, ``Gaussian(smoothing="auto")``. If all values are counts, or
-        zeros and ones, it is what `suggest_family` says, and a warning names it. Columns of
+        zeros and ones, or a data frame has columns of text, it is what `suggest_family` says, and a
+        warning names it. Columns of
         different kinds have a dict from families to columns: see `fastrbhc.families.Product`.
     threshold : {"predictive", "gap", "evidence", "kmeans"}, float or None, default="predictive"
         λ, at which merging stops, or how to choose it. "predictive" needs no guess and may find

@@ -350,3 +350,13 @@ def test_levels_that_do_not_fit():
         fastrbhc.linkage([["a", "b"], ["b", "a"]], Categorical(levels=(("a", "b"),)))
     with pytest.raises(ValueError, match="named twice"):
         as_family(Categorical(levels=(("a", "a"),)))
+
+
+def test_auto_is_a_product_for_a_table_with_text():
+    table, kind = people()
+    with pytest.warns(UserWarning, match="columns are of different kinds"):
+        model = RBHC(n_clusters=3).fit(table)
+    assert adjusted_rand_score(kind, model.labels_) > 0.7
+    names = {block.family.name for block in model.dendrogram_.family.blocks}
+    assert {"categorical", "bernoulli"} <= names
+    assert model.predict(table[:4]).shape == (4,)

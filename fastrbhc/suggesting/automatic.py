@@ -3,7 +3,8 @@
 The rule is short, so that it can be foretold. At least 20 rows, all of zeros and ones, are
 "bernoulli", or "multinomial" with a single 1 in every row. At least 20 rows of counts, which are
 whole numbers with zeros and a tail, are "multinomial", "poisson" or a negative binomial, as
-`suggest_family` says. Everything else is for measurements, ``Gaussian(smoothing="auto")``.
+`suggest_family` says. A data frame with a column of text is a product of families, which it names
+too. Everything else is for measurements, ``Gaussian(smoothing="auto")``.
 
 Only distinct rows and their weights count, so that copies in place of weights change nothing.
 """
@@ -16,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from fastrbhc._containers import as_column, as_matrix
+from fastrbhc._containers import as_column, as_matrix, column_names, columns_of
 from fastrbhc.families import Family, as_family
 from fastrbhc.suggesting import kinds as kind
 from fastrbhc.suggesting.choice import ForCounts, for_counts, for_zeros_and_ones, some
 from fastrbhc.suggesting.columns import Statistics, Table, statistics_of
+from fastrbhc.suggestions import suggest_family
 
 
 class Resolved(NamedTuple):
@@ -43,6 +45,8 @@ def resolve_auto(X: Any, sample_weight: Any = None) -> Resolved:
     Rows that are not valid get the default, and errors are left to the checks that follow.
     """
     default = Resolved(as_family("auto"))
+    if _holds_text(X):
+        return _product(X) or default
     values = _whole_numbers(X, sample_weight)
     if values is None:
         return default
@@ -56,12 +60,38 @@ def resolve_auto(X: Any, sample_weight: Any = None) -> Resolved:
             return default
         kinds = kind.kinds_of(Table(rows, None, {}, set(), set()), known)
         if any(what == kind.BINARY for what, _ in kinds):
-            # Columns of different kinds. A product of families belongs here:
-            # ``fastrbhc.suggestions.suggest_family(X).family`` is its value.
-            return default
+            return default  # columns of different kinds, all of them numbers
         varied = np.flatnonzero(known.highest > known.lowest)  # as the suggestion does
         found = for_counts(rows[:, varied], some(known, varied), weights)
     return Resolved(as_family(found.family), _sentence(found))
+
+
+def _holds_text(X: Any) -> bool:
+    """Whether X is a data frame with a column of text or categories."""
+    if column_names(X) is None:
+        return False
+    return any(_is_text(np.asarray(column[:100])) for column in columns_of(X))
+
+
+def _is_text(values: NDArray[Any]) -> bool:
+    return values.dtype.kind in "USO" and any(isinstance(value, str) for value in values.tolist())
+
+
+def _product(X: Any) -> Resolved | None:
+    """What the suggestion says of a table with text; None if it has none."""
+    try:
+        found = suggest_family(X).family
+    except (ValueError, TypeError):
+        return None
+    if isinstance(found, str):
+        found = {found: slice(None)}
+    if not isinstance(found, dict):
+        return None
+    sentence = (
+        f"family='auto' is {found!r} for this table, whose columns are of different kinds. Name a "
+        "family to choose yourself"
+    )
+    return Resolved(as_family(found), sentence)
 
 
 def _sentence(found: ForCounts) -> str:
