@@ -55,7 +55,7 @@ def resolve_auto(X: Any, sample_weight: Any = None) -> Resolved:
         if kind.is_picture(known) or not kind.looks_like_counts(known, every):
             return default
         kinds = kind.kinds_of(Table(rows, None, {}, set(), set()), known)
-        if any(what == kind.BINARY for what, _ in kinds):
+        if any(what not in (kind.COUNT, kind.CONSTANT) for what, _ in kinds):
             # Columns of different kinds. A product of families belongs here:
             # ``fastrbhc.suggestions.suggest_family(X).family`` is its value.
             return default
