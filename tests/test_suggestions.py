@@ -258,6 +258,21 @@ def test_overdispersed_counts():
     assert family.dispersion == pytest.approx(0.5, rel=0.3)
 
 
+def test_dispersion_of_one_column_among_others():
+    X = np.column_stack([counts(0.0, [[2.0]], 300), counts(2.0, [[9.0]], 300, seed=1)])
+    found = dispersion_of(X)
+    assert found.n_clusters == 1
+    assert found.alphas[0] < 0.1
+    assert found.alphas[1] == pytest.approx(2.0, rel=0.3)
+
+
+def test_ages_beside_counts_are_no_counts():
+    rng = np.random.default_rng(9)
+    X = np.column_stack([rng.poisson(1.0, (100, 2)), rng.integers(18, 90, 100)])
+    assert kinds(X) == ["count", "count", "measurement"]
+    assert resolve_auto(X) == (families.as_family("auto"), None)
+
+
 def test_dispersion_knows_neither_order_nor_copies():
     X = counts(0.3, [[2, 5], [9, 1]], n=400)
     reference = dispersion_of(X)

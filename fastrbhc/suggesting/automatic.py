@@ -59,7 +59,7 @@ def resolve_auto(X: Any, sample_weight: Any = None) -> Resolved:
         if kind.is_picture(known) or not kind.looks_like_counts(known, every):
             return default
         kinds = kind.kinds_of(Table(rows, None, {}, set(), set()), known)
-        if any(what == kind.BINARY for what, _ in kinds):
+        if any(what not in (kind.COUNT, kind.CONSTANT) for what, _ in kinds):
             return default  # columns of different kinds, all of them numbers
         varied = np.flatnonzero(known.highest > known.lowest)  # as the suggestion does
         found = for_counts(rows[:, varied], some(known, varied), weights)

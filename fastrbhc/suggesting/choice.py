@@ -13,6 +13,7 @@ from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
 from fastrbhc.families import Gaussian, LogNormal, Multinomial, NegativeBinomial
+from fastrbhc.families.product import IGNORE
 from fastrbhc.suggesting import kinds as kind
 from fastrbhc.suggesting.columns import Statistics, Table
 from fastrbhc.suggesting.dispersion import Dispersion, dispersion_of
@@ -156,6 +157,9 @@ def _by_kind(
         )
     names: Any = table.names or range(len(kinds))
     product = {one: [names[column] for column in used if families[column] == one] for one in chosen}
+    left_out = [names[column] for column in range(len(kinds)) if column not in used]
+    if left_out:
+        product[IGNORE] = left_out
     return Choice(product, "columns are of different kinds: a product of families", families, kinds)
 
 

@@ -2,11 +2,11 @@
 
 Over all rows, counts of several clusters vary more than those of one, so the variance over the mean
 of a column (the Fano factor) says nothing about the family. Here coarse mixtures of k clusters,
-k = 1 to 16, are fitted for several dispersions α, 0 among them. A negative binomial of known α is
-an exponential family: the mean of a component is the mean of its rows, and the log likelihood is
-linear in the counts. The Bayesian information criterion decides whether more clusters or more
-dispersion explain the rows. The dispersion of each column then follows by moments within the
-components of that mixture.
+k = 1 to 16, are fitted: with several dispersions α, 0 among them, and with one for each column. A
+negative binomial of known α is an exponential family: the mean of a component is the mean of its
+rows, and the log likelihood is linear in the counts. The Bayesian information criterion decides
+whether more clusters or more dispersion explain the rows. The dispersion of each column then
+follows by moments within the components of that mixture.
 
 All is a function of the distinct rows and their weights: neither their order nor copies in place of
 weights matter.
@@ -14,7 +14,7 @@ weights matter.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,8 @@ _MOST_ROWS, _MOST_COLUMNS = 600, 60
 # Fewer rows say nothing about dispersion.
 _FEWEST_ROWS = 20
 _TINY = 1e-12
+# Smaller dispersions than this are none.
+_LEAST = 1e-6
 
 Floats = NDArray[np.float64]
 
@@ -91,7 +93,6 @@ def _best_mixture(rows: Floats, weights: Floats) -> Floats:
     total, n_columns = weights.sum(), rows.shape[1]
     coordinates = roots_of_counts(rows)
     best, least = np.ones((len(rows), 1)), np.inf
-    constants = [float(weights @ _constant(rows, alpha).sum(axis=1)) for alpha in _DISPERSIONS]
     worse = 0
     for k in _CLUSTERS:
         if k > 1 and (k * 5 > total or k >= len(rows)):
@@ -101,10 +102,12 @@ def _best_mixture(rows: Floats, weights: Floats) -> Floats:
             grouping = KMeans(k, n_init=1, random_state=0)
             labels = grouping.fit(coordinates, sample_weight=weights).labels_
         found = np.inf
-        for alpha, constant in zip(_DISPERSIONS, constants, strict=True):
-            shares, likelihood = _mixture(rows, weights, np.eye(k)[labels], alpha)
-            n_parameters = k * n_columns + k - 1 + (alpha > 0.0)
-            criterion = n_parameters * np.log(total) - 2.0 * (likelihood + constant)
+        start = np.eye(k)[labels]
+        for alpha in (*_DISPERSIONS, None):
+            shares, likelihood = _mixture(rows, weights, start, alpha)
+            n_dispersions = n_columns if alpha is None else alpha > 0.0
+            n_parameters = k * n_columns + k - 1 + n_dispersions
+            criterion = n_parameters * np.log(total) - 2.0 * likelihood
             found = min(found, criterion)
             if criterion < least:
                 best, least = shares, criterion
@@ -114,33 +117,49 @@ def _best_mixture(rows: Floats, weights: Floats) -> Floats:
     return best
 
 
-def _mixture(rows: Floats, weights: Floats, shares: Floats, alpha: float) -> tuple[Floats, float]:
-    """Memberships, and the log likelihood without `_constant`, by steps of the EM algorithm."""
-    likelihood = -np.inf
+def _mixture(
+    rows: Floats, weights: Floats, shares: Floats, alpha: float | None
+) -> tuple[Floats, float]:
+    """Memberships and the log likelihood, by steps of the EM algorithm.
+
+    With None, each column has a dispersion of its own, by moments in each step.
+    """
+    alphas = np.full(rows.shape[1], alpha or 0.0)
+    likelihood, kept = -np.inf, shares
     for _ in range(_STEPS):
+        if alpha is None:
+            alphas = _by_moments(rows, weights, shares).alphas
+            alphas[alphas <= _LEAST] = 0.0  # as in `_constant`
         sizes = weights @ shares
         means = (shares * weights[:, None]).T @ rows / np.maximum(sizes, _TINY)[:, None] + _TINY
-        slopes = np.log(means) - np.log1p(alpha * means)
-        offsets = np.log1p(alpha * means) / alpha if alpha > 0.0 else means
-        logs = (
-            rows @ slopes.T - offsets.sum(axis=1) + np.log(np.maximum(sizes, _TINY) / sizes.sum())
-        )
+        stretched = np.log1p(alphas * means)
+        slopes = np.log(means) - stretched
+        offsets = np.where(alphas > 0.0, stretched / np.maximum(alphas, _TINY), means)
+        logs = rows @ slopes.T - offsets.sum(axis=1)
+        logs += np.log(np.maximum(sizes, _TINY) / sizes.sum())
         highest = logs.max(axis=1, keepdims=True)
         shares = np.exp(logs - highest)
         sums = shares.sum(axis=1, keepdims=True)
         shares /= sums
-        before, likelihood = likelihood, float(weights @ (highest + np.log(sums))[:, 0])
-        if likelihood - before < 1e-3:
+        reached = float(weights @ (highest + np.log(sums))[:, 0])
+        if alpha is None:
+            reached += float(weights @ _constant(rows, alphas))
+        if reached - likelihood < 1e-3:
             break
-    return shares, likelihood
+        likelihood, kept = reached, shares
+    if alpha is not None:
+        likelihood += float(weights @ _constant(rows, alphas))
+    return kept, likelihood
 
 
-def _constant(rows: Floats, alpha: float) -> Any:
-    """The terms of the log likelihood that do not depend on the mean."""
-    if alpha == 0.0:
-        return -gammaln(rows + 1.0)
-    size = 1.0 / alpha
-    return gammaln(rows + size) - gammaln(size) + rows * np.log(alpha) - gammaln(rows + 1.0)
+def _constant(rows: Floats, alphas: Floats) -> Floats:
+    """The terms of the log likelihood of each row that do not depend on the means."""
+    terms = -gammaln(rows + 1.0)
+    spread = alphas > 0.0
+    sizes, counts = 1.0 / alphas[spread], rows[:, spread]
+    terms[:, spread] += gammaln(counts + sizes) - gammaln(sizes) - counts * np.log(sizes)
+    summed: Floats = terms.sum(axis=1)
+    return summed
 
 
 def _by_moments(rows: Floats, weights: Floats, shares: Floats) -> Dispersion:

@@ -33,6 +33,8 @@ _MOST_ANSWERS = 11
 _MISSED_TWOS = 10.0
 # The skewness of an exponential distribution is 2, and that of most sizes and prices is larger.
 _LEAST_SKEWNESS = 1.5
+# If so many columns of a table of counts are counts by themselves, the others are counts as well.
+_MOST_COUNTS = 0.75
 # Values of a column of text that are nearly all different name the rows.
 _MOST_WORDS = 0.9
 # Numbers of rows are dense: their range is hardly longer than their count.
@@ -54,11 +56,16 @@ def kinds_of(table: Table, known: Statistics) -> list[Kind]:
     picture = numeric.size == table.values.shape[1] and is_picture(known)
     kinds = [_kind(table, known, column, picture) for column in range(table.values.shape[1])]
     if not picture and looks_like_counts(known, numeric):
+        alone = [kinds[column].kind for column in numeric if kinds[column].kind != CONSTANT]
+        share = sum(what in (COUNT, BINARY) for what in alone) / max(len(alone), 1)
+        all_counts = share >= _MOST_COUNTS or are_equal(row_totals(table.values[:, numeric]))
         for column in numeric.tolist():
-            if kinds[column].kind in (MEASUREMENT, SKEWED, IDENTIFIER):
-                kinds[column] = Kind(COUNT, f"{_whole(known, column)}, beside other counts")
-            elif kinds[column].kind == BINARY and column not in table.truths:
+            if kinds[column].kind == BINARY and column not in table.truths:
                 kinds[column] = _binary_beside_counts(known, column)
+            elif kinds[column].kind in (MEASUREMENT, SKEWED, IDENTIFIER) and (
+                all_counts or known.lowest[column] == 0.0
+            ):
+                kinds[column] = Kind(COUNT, f"{_whole(known, column)}, beside other counts")
     return [_with_missing(kind, known, column) for column, kind in enumerate(kinds)]
 
 
