@@ -360,3 +360,11 @@ def test_auto_is_a_product_for_a_table_with_text():
     names = {block.family.name for block in model.dendrogram_.family.blocks}
     assert {"categorical", "bernoulli"} <= names
     assert model.predict(table[:4]).shape == (4,)
+
+
+def test_the_suggestion_can_be_pasted():
+    table, _ = people()
+    table = table.assign(id=[f"customer {k}" for k in range(len(table))])
+    family = fastrbhc.suggest_family(table).family
+    assert family["ignore"] == ["id"]
+    assert fastrbhc.linkage(table, family).n_leaves == len(table)

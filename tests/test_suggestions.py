@@ -203,6 +203,7 @@ def test_columns_of_different_kinds_are_a_product():
         family_of(found, "income"),
         "categorical",
         "bernoulli",
+        "ignore",
     ]
     assert family["poisson"] == ["visits"]
     assert family[DEFAULT] == ["age", "answer"]
