@@ -126,6 +126,11 @@ def placed(family: Family, *groups: Any, feature_names: Any = None) -> Family:
     return _placed(record, ColumnTable(first.source, columns, first.names, first.places))
 
 
+def encoded(X: Any, family: Any, feature_names: Any = None) -> Any:
+    """The rows as numbers, if the family is one that takes text; else as they are."""
+    return family.encode(table_of(X, feature_names)) if hasattr(family, "encode") else X
+
+
 def _placed(record: Any, table: ColumnTable) -> Family:
     family: Family = record.place(table)
     return family

@@ -29,6 +29,7 @@ from fastrbhc._validation import check_count, check_weights
 from fastrbhc.assessment.assess import DEFAULT_RESAMPLES, DEFAULT_ROWS, assess
 from fastrbhc.assessment.report import ClusterAssessment
 from fastrbhc.families import Family, as_family
+from fastrbhc.families._description import family_lines
 from fastrbhc.tree.dendrogram import Dendrogram
 from fastrbhc.tree.origin import Chosen, remembering
 from fastrbhc.tree.summaries import number_of_top_columns, summary_of_statistics
@@ -320,7 +321,7 @@ class RBHC(ForNewRows, TreeEstimator):
 
     def _findings(self) -> list[tuple[str, str]]:
         return [
-            ("family", str(self._family)),
+            *family_lines(self._family, self.dendrogram_.feature_names),
             ("threshold λ", f"{self.threshold_:.6g}"),
             *super()._findings(),
         ]

@@ -149,25 +149,12 @@ def load(
 ) -> tuple[NDArray[np.float64], list[str] | None]:
     """The numbers of some columns, in the order asked for, and the column of names as text."""
     as_they_are = columns == list(range(len(layout.names)))
-
-    def read(chosen: list[int] | None, dtype: Any) -> NDArray[Any]:
-        with contextlib.ExitStack() as stack:
-            # NumPy is fastest with a name, but does not know .GZ in capitals.
-            known = path.suffix == ".gz" or path.suffix.lower() != ".gz"
-            return np.loadtxt(
-                str(path) if known else stack.enter_context(open_text(path)),
-                dtype=dtype,
-                delimiter=layout.delimiter,
-                skiprows=layout.skip,
-                usecols=chosen,
-                quotechar='"',
-                comments=None,
-                encoding=_ENCODING,
-                ndmin=2,
-            )
-
+    if not columns:
+        _refuse_first_fault(path, layout, columns)
+        count = sum(1 for _ in _rows(path, layout))
+        return np.empty((count, 0)), None if names is None else _texts(path, layout, [names])[0]
     try:
-        numbers = read(None if as_they_are else columns, np.float64)
+        numbers = _read(path, layout, None if as_they_are else columns, np.float64)
     except UnicodeDecodeError:
         raise
     except ValueError as error:
@@ -176,9 +163,45 @@ def load(
     # If columns are selected, rows with too many cells are not detected otherwise.
     if np.isnan(numbers).any() or not (as_they_are or _all_as_wide(path, layout)):
         _refuse_first_fault(path, layout, columns)
-    if names is None:
-        return numbers, None
-    return numbers, [str(name).strip() for name in read([names], object)[:, 0]]
+    return numbers, None if names is None else _texts(path, layout, [names])[0]
+
+
+def load_text(path: Path, layout: Layout, columns: list[int]) -> list[list[str]]:
+    """Some columns as text, in which no cell is empty."""
+    texts = _texts(path, layout, columns)
+    if any("" in text for text in texts):
+        for number, cells in _rows(path, layout):
+            for column in columns:
+                if not cells[column].strip():
+                    option = option_for(layout.names, column)
+                    raise ValueError(
+                        f"{path.name}, line {number}, column {layout.names[column]!r}: "
+                        f"{_complaint('', option)}"
+                    )
+    return texts
+
+
+def _texts(path: Path, layout: Layout, columns: list[int]) -> list[list[str]]:
+    cells = _read(path, layout, columns, object)
+    return [[str(cell).strip() for cell in column] for column in cells.T]
+
+
+def _read(path: Path, layout: Layout, columns: list[int] | None, dtype: type[Any]) -> NDArray[Any]:
+    """Some columns, or all."""
+    with contextlib.ExitStack() as stack:
+        # NumPy is fastest with a name, but does not know .GZ in capitals.
+        known = path.suffix == ".gz" or path.suffix.lower() != ".gz"
+        return np.loadtxt(
+            str(path) if known else stack.enter_context(open_text(path)),
+            dtype=dtype,
+            delimiter=layout.delimiter,
+            skiprows=layout.skip,
+            usecols=columns,
+            quotechar='"',
+            comments=None,
+            encoding=_ENCODING,
+            ndmin=2,
+        )
 
 
 def _rows(path: Path, layout: Layout) -> Iterator[tuple[int, list[str]]]:
