@@ -8,7 +8,7 @@ PYTEST = $(BIN)/python -m pytest
 TWO_WORKERS = -n 2 --dist loadfile
 
 .PHONY: demo test lint types docs test-notebooks notebooks test-families test-indices test-thorough test-stress fuzz calibration \
-	labelled test-compile-all test-lowest test-anndata baselines bench bench-all bench-compare bench-peers bench-compile record dashboard clean
+	labelled mixed test-compile-all test-lowest test-anndata baselines bench bench-all bench-compare bench-peers bench-compile record dashboard clean
 
 # Installed again whenever the metadata change. The demo needs fewer packages than the tests.
 $(VENV)/runtime: pyproject.toml
@@ -102,6 +102,15 @@ $(VENV)/labelled: $(VENV)/installed
 
 labelled: $(VENV)/labelled
 	PYTHONPATH=tests $(BIN)/python -m calibration.labelled --folder docs $(OPTIONS)
+
+# Products of families compared with Gower's distance and k-prototypes, on drawn clusters: the table of
+# docs/mixed-tables.md. Half an hour, or less with OPTIONS="--sizes 200".
+$(VENV)/mixed: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --no-deps kmodes==0.12.2
+	touch $@
+
+mixed: $(VENV)/mixed
+	PYTHONPATH=tests $(BIN)/python -m calibration.mixed $(OPTIONS)
 
 # After `fastrbhc compile --all`, first calls of all families and models compile nothing.
 test-compile-all: $(VENV)/installed

@@ -29,6 +29,7 @@ import numpy as np
 from benchmarks.datasets import blobs, counts, normal, proportions, uniform
 from benchmarks.memory import resident
 from benchmarks.timing import Compared, against_scipy, compare, warm_up
+from product_peers import against_dearest, against_kd_tree, against_ward
 from recorded import add_options, commit_of, keep
 from rows import Row, load, machine, printed
 from scipy.sparse import csr_matrix
@@ -271,6 +272,17 @@ def full_counts(size: Size) -> Iterator[Row]:
     yield from without_zeros(size, real, of_ratio)
 
 
+def mixed_columns(size: Size) -> Iterator[Row]:
+    """19: columns of different kinds, against Ward's method."""
+    yield from against_ward(size, of_ratio)
+
+
+def mixed_columns_and_kd(size: Size) -> Iterator[Row]:
+    """20: more of them, against nearest neighbours and against their dearest kind."""
+    yield from against_kd_tree(size, of_ratio)
+    yield from against_dearest(size, of_ratio)
+
+
 WORK: dict[int, Callable[[Size], Iterator[Row]]] = {
     1: points_in_the_plane,
     2: points_in_space,
@@ -290,6 +302,8 @@ WORK: dict[int, Callable[[Size], Iterator[Row]]] = {
     16: small_trees,
     17: sparse_counts,
     18: full_counts,
+    19: mixed_columns,
+    20: mixed_columns_and_kd,
 }
 
 

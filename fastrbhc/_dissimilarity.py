@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
-from fastrbhc._containers import as_column
+from fastrbhc._containers import as_column, column_names
 from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.scratch import new_scratch
 from fastrbhc._engine.geometry.contract import curvature, put_covariances
@@ -82,8 +82,10 @@ def taylor_dissimilarity(
         family; for multinomial counts only the proportions matter. Where clusters have a
         covariance, as in the Gaussian family, the pair of the mean, of shape (d,), and the
         covariance, of shape (d, d), without the smoothing. Where they have variances alone, the
-        pair of the mean and the variances, both of shape (d,). By default that of all rows of X0
-        and X1 together.
+        pair of the mean and the variances, both of shape (d,). For a product of families and for
+        categories, rows with the same columns as X0, whose mean statistic is μ: several rows for
+        shares of levels, and where a block has covariances. By default all rows of X0 and X1
+        together.
 
     Returns
     -------
@@ -148,6 +150,8 @@ def _centre(
     """Rows whose mean is μ, and the covariance there if it is not theirs."""
     if mean is None:
         return joined(rows0, rows1), None
+    if hasattr(family, "encode"):
+        return _mean_rows(family, mean), None
     covariance = None
     if family.covariance != "none":
         if not (isinstance(mean, (tuple, list)) and len(mean) == 2):
@@ -163,6 +167,23 @@ def _centre(
         covariance = check(covariance, n_features)
     layout = "sparse" if issparse(rows0) else "dense"
     return check_rows(row[None], family, min_rows=1, name="mean", layout=layout), covariance
+
+
+def _mean_rows(family: Any, mean: Any) -> NDArray[np.float64]:
+    """Rows whose mean statistic is μ; one row may be given by itself."""
+    if column_names(mean) is None and np.ndim(np.asarray(mean, object)) == 1:
+        mean = np.asarray(mean, object)[None]
+    rows: NDArray[np.float64] = check_rows(mean, family, min_rows=1, name="mean")
+    scattered = [
+        block.family.name
+        for block in getattr(family, "blocks", ())
+        if block.family.covariance != "none"
+    ]
+    if scattered and rows.shape[0] == 1:
+        raise ValueError(
+            f"mean is one row, and the block {scattered[0]!r} has covariances: give several rows"
+        )
+    return rows
 
 
 @kernel

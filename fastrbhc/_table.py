@@ -126,3 +126,8 @@ def placed(family: Placed, *groups: Any, feature_names: Any = None) -> Placed:
     ]
     whole = ColumnTable(first.source, columns, first.names, first.places)
     return cast(Placed, record.place(whole))
+
+
+def encoded(X: Any, family: Any, feature_names: Any = None) -> Any:
+    """The rows as numbers, if the family is one that takes text; else as they are."""
+    return family.encode(table_of(X, feature_names)) if hasattr(family, "encode") else X

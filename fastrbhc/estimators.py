@@ -29,6 +29,7 @@ from fastrbhc._validation import check_count, check_weights
 from fastrbhc.assessment.assess import DEFAULT_RESAMPLES, DEFAULT_ROWS, assess
 from fastrbhc.assessment.report import ClusterAssessment
 from fastrbhc.families import Family, as_family
+from fastrbhc.families._description import family_lines
 from fastrbhc.suggesting.automatic import resolve
 from fastrbhc.tree.dendrogram import Dendrogram
 from fastrbhc.tree.goodness import Goodness, goodness_of_clusters
@@ -374,7 +375,7 @@ class RBHC(ForNewRows, TreeEstimator):
 
     def _findings(self) -> list[tuple[str, str]]:
         return [
-            ("family", str(self._family)),
+            *family_lines(self._family, self.dendrogram_.feature_names),
             ("threshold λ", f"{self.threshold_:.6g}"),
             *super()._findings(),
         ]

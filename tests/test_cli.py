@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import importlib
 import json
 import os
 import subprocess
@@ -11,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.cluster.hierarchy import fcluster, is_valid_linkage
+from sklearn.metrics import adjusted_rand_score
 from trees import same_tree
 
 import fastrbhc
@@ -401,3 +404,154 @@ def test_ctrl_c_in_other_programs_is_left_alone():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout == "default_int_handler\n"
+
+
+# Columns of different kinds.
+
+
+def people(n=90):
+    """Rows of three kinds of people, in words and numbers, and their kinds."""
+    rng = np.random.default_rng(1)
+    kind = np.arange(n) % 3
+    rows = [
+        {
+            "id": f"p{i}",
+            "visits": int(rng.poisson([2, 9, 20][k])),
+            "age": round(float(rng.normal([30, 55, 40][k], 4.0)), 2),
+            "country": ["FR", "DE", "South Africa"][k],
+            "notes": "a, b" if i % 2 else "",
+        }
+        for i, k in enumerate(kind)
+    ]
+    return rows, kind
+
+
+MIXED = ["--family", "poisson:visits", "gaussian:age", "categorical:country", "ignore:notes"]
+
+
+def write_people(folder, suffix):
+    """The same table in another format."""
+    path = folder / f"people{suffix}"
+    rows, _ = people()
+    if suffix == ".csv":
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+    else:
+        pq = pytest.importorskip("pyarrow.parquet")
+        pq.write_table(importlib.import_module("pyarrow").Table.from_pylist(rows), path)
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_columns_of_different_kinds(tmp_path, capsys, suffix):
+    path, labels = write_people(tmp_path, suffix), tmp_path / "labels.csv"
+    tree, picture = tmp_path / "tree.json", tmp_path / "tree.png"
+    outputs = ["--labels", labels, "--tree", tree, "--plot", picture]
+    arguments = ["cluster", path, "--id", "id", "--clusters", "3", *MIXED, *outputs]
+    assert cli.main([str(argument) for argument in arguments]) == 0
+    out = capsys.readouterr().out
+    assert "90 rows, 3 columns\nfamily product of 3 families\n" in out
+    assert "\n  poisson (smoothing 0.01): visits\n  gaussian (smoothing 0.01): age\n" in out
+    assert "\n  categorical (smoothing 0.1, 3 levels): country\n" in out
+    rows, kind = people()
+    ids, found = read_labels(labels)
+    assert ids == [row["id"] for row in rows]
+    assert adjusted_rand_score(kind, found) > 0.9
+    X = [[row["visits"], row["age"], row["country"]] for row in rows]
+    family = {"poisson": [0], "gaussian": [1], "categorical": [2]}
+    reference = fastrbhc.linkage(X, family)
+    restored = fastrbhc.Dendrogram.from_json(tree.read_text())
+    np.testing.assert_array_equal(restored.heights, reference.heights)
+    assert restored.family.blocks == reference.family.blocks
+    assert picture.stat().st_size > 0
+
+
+def test_the_file_may_follow_the_families(tmp_path, capsys):
+    path = str(write_people(tmp_path, ".csv"))
+    cli.main(["cluster", path, "--id", "id", *MIXED, "--clusters", "3"])
+    reference = capsys.readouterr().out.splitlines()[:-1]
+    cli.main(["cluster", "--id", "id", "--clusters", "3", *MIXED, path])
+    assert capsys.readouterr().out.splitlines()[:-1] == reference
+    options = [f"--family={word}" for word in MIXED[1:]]
+    cli.main(["cluster", "--id", "id", "--clusters", "3", *options, path])
+    assert capsys.readouterr().out.splitlines()[:-1] == reference
+
+
+def test_a_family_and_then_the_file(plain, capsys):
+    assert cli.main(["cluster", "--family", "poisson", str(plain), "--clusters", "2"]) == 0
+    assert "family poisson (smoothing 0.01)" in capsys.readouterr().out
+
+
+def test_weights_of_families_and_positions_of_columns(plain, capsys):
+    families = ["--family", "poisson*0.5:1,3", "ward:2"]
+    assert cli.main(["cluster", str(plain), *families, "--threshold", "3"]) == 0
+    out = capsys.readouterr().out
+    assert "poisson (smoothing 0.01, weight 0.5): 1, 3\n" in out
+    X = two_heaps()
+    tree = fastrbhc.linkage(X, {"poisson": ([0, 2], 0.5), "ward": [1]}, threshold=3.0)
+    assert f"\n{tree.n_trees} clusters;" in out
+
+
+@pytest.mark.parametrize("header", [True, False], ids=["header", "no header"])
+def test_a_table_of_text_alone(tmp_path, capsys, header):
+    path = tmp_path / "words.csv"
+    lines = ["red,1,small", "red,1,small", "blue,2,large", "blue,1,large"]
+    path.write_text("\n".join((["colour,n,size"] if header else []) + lines) + "\n")
+    arguments = ["--family", "categorical", "--clusters", "2"]
+    assert cli.main(["cluster", str(path), *arguments]) == 0
+    out = capsys.readouterr().out
+    assert "4 rows, 3 columns\nfamily categorical (smoothing 0.1, 6 levels)" in out
+    assert "2 clusters; rows in each: 2, 2" in out
+    names = ["colour,size"] if header else []
+    path.write_text("\n".join([*names, "red,small", "red,small", "blue,large", "x,y"]) + "\n")
+    assert cli.main(["cluster", str(path), *arguments]) == 0
+    assert f"{4 if header else 3} rows, 2 columns" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("families", "message"),
+    [
+        (["poisson:visits"], "no family has 'age', 'country', 'notes' of people.csv"),
+        (["poisson:visit"], "people.csv has no column 'visit'"),
+        (["poisson:visits,country", "ignore:age,notes"], "column 'country': 'FR' is not a number"),
+        (["poisson:visits,id"], "column 'id' of people.csv has the names of the rows"),
+        (["poisson:notes", "ignore:notes"], "or is left out: no family can have it"),
+        (
+            ["categorical:notes", "ignore:visits,age,country"],
+            "line 2, column 'notes': missing value ('')",
+        ),
+        (
+            ["poisson:visits", "ward:visits,age", "ignore:country,notes"],
+            "column 'visits' is in two blocks",
+        ),
+        (["poisson:"], "an empty name of a column"),
+        (["poisson*x:visits"], "a number was expected after *"),
+        (["poisson*-1:visits", "ward:age"], "weight of the block 'poisson'"),
+        (["poison:visits"], "did you mean 'poisson'"),
+        (["ignore:visits"], "gives none to a family"),
+        (["poisson:visits", "--family", "ward"], "--family ward has no columns"),
+        (["poisson", "--family", "ward"], "give one family, or columns to each"),
+        (["poisson:visits", "--smoothing", "1"], "--smoothing is for a single family"),
+        (["poisson*2:age", "ignore:visits,country,notes"], "a weight compares blocks"),
+    ],
+    ids=str,
+)
+def test_mistakes_in_families_of_columns(tmp_path, capsys, families, message):
+    path = write_people(tmp_path, ".csv")
+    assert message in failure(capsys, "cluster", path, "--id", "id", "--family", *families)
+
+
+def test_text_is_still_refused_without_a_family_for_it(tmp_path, capsys):
+    path = write_people(tmp_path, ".csv")
+    message = failure(capsys, "cluster", path, "--id", "id", "--drop", "notes")
+    assert "line 2, column 'country': 'FR' is not a number" in message
+
+
+def test_rows_without_counts_in_a_block(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,c\n0,0,1\n1,2,3\n2,2,5\n")
+    message = failure(capsys, "cluster", path, "--family", "multinomial:a,b", "ward:c")
+    assert "t.csv contains 1 rows without any count" in message
+    assert "--drop-empty-rows" not in message

@@ -368,3 +368,179 @@ def test_the_suggestion_can_be_pasted():
     family = fastrbhc.suggest_family(table).family
     assert family["ignore"] == ["id"]
     assert fastrbhc.linkage(table, family).n_leaves == len(table)
+
+
+# What is done with a tree of mixed rows.
+
+
+def test_top_columns_of_blocks():
+    table, _ = people()
+    tree = fastrbhc.linkage(table, MIXED)
+    labels = tree.cut(n_clusters=3)
+    summary = tree.summary(table, n_clusters=3, n_top=50)
+    own, rest = table[labels == 0], table[labels != 0]
+    reference = fastrbhc.dissimilarity(own, rest, tree.family)
+    assert summary["apart"][0] == pytest.approx(reference, rel=1e-12)
+    assert summary["top_share"][0] == pytest.approx(1.0)
+    words = f"{summary['more_of'][0]}, {summary['less_of'][0]}"
+    ratio = own["visits"].mean() / rest["visits"].mean()
+    step = own["age"].mean() - rest["age"].mean()
+    level = (own["country"] == "FR").mean() / (rest["country"] == "FR").mean()
+    for text in (f"visits {ratio:.2g}×", f"age {step:+.3g}", f"country=FR {level:.2g}×"):
+        assert text in words
+    model = RBHC(MIXED, n_clusters=3).fit(table)
+    assert model.summary(n_top=50)["more_of"].tolist() == summary["more_of"].tolist()
+
+
+def test_columns_left_out_have_no_means():
+    table, _ = people(30)
+    family = {"poisson": ["orders"], "ward": ["age"], "ignore": ["visits", "income", 4, 5]}
+    tree = fastrbhc.linkage(table, family)
+    assert list(tree.summary(table, n_clusters=2).columns[5:]) == ["mean_orders", "mean_age"]
+    model = RBHC(family, n_clusters=2).fit(table)
+    assert list(model.summary().columns[5:]) == ["mean_orders", "mean_age"]
+
+
+def test_terms_of_blocks_have_their_weights():
+    table, _ = people()
+    columns = table[["visits", "country"]]
+    shares = []
+    for weight in (1.0, 1e-6):
+        family = {"poisson": (["visits"], weight), "categorical": ["country"]}
+        tree = fastrbhc.linkage(columns, family, threshold=1.0)
+        top = tree.summary(columns, n_clusters=tree.n_trees, n_top=1, family=tree.family)
+        shares.append(sum("visits" in text for text in top["more_of"] + top["less_of"]))
+    assert shares[0] > shares[1] == 0
+
+
+def test_top_levels_of_categories():
+    X = pd.DataFrame({"colour": list("aabbcc") * 5, "size": list("sslsll") * 5})
+    tree = fastrbhc.linkage(X, "categorical")
+    labels = tree.cut(n_clusters=2)
+    summary = tree.summary(X, n_clusters=2, n_top=9)
+    reference = fastrbhc.dissimilarity(X[labels == 0], X[labels == 1], tree.family)
+    assert summary["apart"].tolist() == pytest.approx([reference, reference])
+    assert summary["top_share"].tolist() == pytest.approx([1.0, 1.0])
+    assert "colour=a only here" in "".join(summary["more_of"])
+
+
+def test_clusters_of_mixed_rows_are_assessed():
+    table, _ = people(150)
+    model = RBHC(MIXED, n_clusters=3).fit(table)
+    report = model.assess(table)
+    assert list(report.verdicts) == ["stable"] * 3
+    assert list(model.dendrogram_.stability(table, n_clusters=3).verdicts) == ["stable"] * 3
+
+
+def test_mixed_noise_has_no_stable_clusters():
+    rng = np.random.default_rng(20)
+    common = rng.normal(size=150)  # columns of different blocks depend on each other
+    table = pd.DataFrame(
+        {
+            "count": rng.poisson(np.exp(2.0 + 0.4 * common)),
+            "size": 3.0 * common + rng.normal(size=150),
+            "price": np.exp(rng.normal(size=150)),
+            "colour": rng.choice(["red", "blue", "green"], 150),
+        }
+    )
+    family = {
+        "poisson": ["count"],
+        "gaussian": ["size"],
+        "log_normal": ["price"],
+        "categorical": ["colour"],
+    }
+    report = RBHC(family, n_clusters=3).fit(table).assess(table)
+    assert "stable" not in list(report.verdicts)
+
+
+def test_categories_alone_are_assessed():
+    rng = np.random.default_rng(21)
+    kind = np.arange(120) % 2
+    noisy = [(kind + (rng.random(120) < 0.2)) % 2 for _ in range(12)]
+    X = np.array(["no", "yes"])[np.column_stack(noisy)]
+    assert list(RBHC("categorical", n_clusters=2).fit(X).assess(X).verdicts) == ["stable"] * 2
+    X = rng.choice(["a", "b", "c"], (120, 4))
+    report = RBHC("categorical", n_clusters=2).fit(X).assess(X)
+    assert "stable" not in list(report.verdicts)
+
+
+def test_pictures_of_mixed_rows():
+    table, _ = people(60)
+    tree = fastrbhc.linkage(table, MIXED)
+    ax = tree.plot_clusters(table, n_clusters=3)
+    assert "principal axis" in ax.get_xlabel()
+    small = table.assign(income=table["income"] * 1e4)  # units do not matter to the picture
+    again = tree.plot_clusters(small, n_clusters=3)
+    np.testing.assert_allclose(
+        again.collections[0].get_offsets(), ax.collections[0].get_offsets(), atol=1e-6
+    )
+    two = table[["visits", "age"]]
+    ax = fastrbhc.linkage(two, {"poisson": [0], "ward": [1]}).plot_clusters(two, n_clusters=2)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("visits", "age")
+    one = table[["country"]]
+    ax = fastrbhc.linkage(one, "categorical").plot_clusters(one, n_clusters=3)
+    assert "principal axis" in ax.get_xlabel()
+    assert tree.plot(n_clusters=3).lines or tree.plot(n_clusters=3).collections
+
+
+def test_products_in_notebooks():
+    pytest.importorskip("ipywidgets")
+    table, _ = people(60)
+    model = RBHC(MIXED, n_clusters=3).fit(table)
+    for page in (model._repr_html_(), model.dendrogram_._repr_html_()):
+        assert "product of 4 families" in page
+        assert "poisson (smoothing 0.01): visits, orders" in page
+    assert model.dendrogram_.explore(table).children
+
+
+def test_new_rows_of_all_kinds():
+    table, _ = people()
+    model = RBHC(MIXED, n_clusters=3).fit(table)
+    new = table[:10].copy()
+    new.loc[3, "country"] = "XX"
+    d = model.transform(new)
+    np.testing.assert_allclose(model.score_samples(new), -d.min(axis=1))
+    shares = model.predict_proba(new)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(shares.argmax(axis=1), model.predict(new))
+
+
+def test_unknown_levels_speak_for_no_cluster():
+    levels = ["FR"] * 40 + ["DE"] * 5 + ["IT"] * 5 + ["DE"] * 40 + ["FR"] * 5 + ["IT"] * 5
+    X = np.array(levels)[:, None]
+    family = Categorical(levels=(("DE", "FR", "IT"),))
+    right, wrong, unknown = (
+        [fastrbhc.dissimilarity([[level]], X[start : start + 50], family) for start in (0, 50)]
+        for level in ("FR", "DE", "XX")
+    )
+    assert unknown[0] == unknown[1]
+    assert right[0] < unknown[0] < wrong[0]
+
+
+def test_the_taylor_value_is_the_sum_over_the_blocks():
+    X = numbers(40, 13)
+    family = with_positions({"poisson": [1], "ward": [0], "exponential": [4]}, X)
+    centre = X.mean(axis=0)
+    reference = sum(
+        fastrbhc.taylor_dissimilarity(
+            X[:15][:, block.columns],
+            X[15:][:, block.columns],
+            block.family,
+            centre[[*block.columns]],
+        )
+        for block in family.blocks
+    )
+    for mean in (centre, list(centre), X):
+        found = fastrbhc.taylor_dissimilarity(X[:15], X[15:], family, mean)
+        assert found == pytest.approx(reference, rel=1e-10)
+
+
+def test_the_taylor_value_of_a_mixed_table():
+    table, _ = people(40)
+    found = fastrbhc.taylor_dissimilarity(table[:20], table[20:], MIXED, table)
+    assert found == pytest.approx(fastrbhc.taylor_dissimilarity(table[:20], table[20:], MIXED))
+    with pytest.raises(ValueError, match="mean is one row, and the block 'gaussian'"):
+        fastrbhc.taylor_dissimilarity(table[:20], table[20:], MIXED, table.iloc[0].tolist())
+    rows = table[["visits", "country"]]
+    family = {"poisson": ["visits"], "categorical": ["country"]}
+    fastrbhc.taylor_dissimilarity(rows[:20], rows[20:], family, rows.iloc[0].tolist())

@@ -66,6 +66,26 @@ def shares(n: int, d: int, n_clusters: int = 20) -> NDArray[np.float64]:
     return rng.beta(10.0 * means, 10.0 * (1.0 - means))
 
 
+# Families of columns that `mixed` draws.
+MIXED = {
+    "gpb": {"ward": [0], "poisson": [1], "bernoulli": [2]},
+    "ggppbe": {"ward": [0, 1], "poisson": [2, 3], "bernoulli": [4], "exponential": [5]},
+}
+
+
+def mixed(n: int, kinds: str, n_clusters: int = 50) -> NDArray[np.float64]:
+    """A column for each letter: g normal, p Poisson, b zeros and ones, e exponential."""
+    rng = np.random.default_rng(0)
+    z = rng.integers(n_clusters, size=n)
+    draws = {
+        "g": lambda: rng.normal(rng.normal(0.0, 5.0, n_clusters)[z], 1.0),
+        "p": lambda: rng.poisson(rng.gamma(2.0, 5.0, n_clusters)[z]),
+        "b": lambda: rng.random(n) < rng.beta(0.5, 0.5, n_clusters)[z],
+        "e": lambda: rng.exponential(rng.gamma(2.0, 2.0, n_clusters)[z]),
+    }
+    return np.column_stack([draws[kind]() for kind in kinds]).astype(np.float64)
+
+
 def rows_for(family: str, n: int, d: int) -> NDArray[np.float64]:
     """Rows that a family is made for, no two of them alike, so that n rows are n points."""
     # Here, as processes that time a first call do not need it to make their rows.

@@ -58,7 +58,7 @@ def against_scipy(X: Any) -> Compared:
     )
 
 
-def warm_up(X: Any, family: str, **options: Any) -> None:
+def warm_up(X: Any, family: Any, **options: Any) -> None:
     """Compile all that a tree of X will need, so that only the work is timed.
 
     That is, kernels for one thread and for several; for few columns kernels for this number of

@@ -39,6 +39,7 @@ _FEW_VALUES = 20
 _ROUNDING = 1e-9
 
 Draw = Callable[[np.random.Generator], NDArray[np.float64]]
+Dressing = Callable[[NDArray[np.float64], np.random.Generator], NDArray[np.float64]]
 
 
 def populations(
@@ -51,23 +52,50 @@ def populations(
     if family.base is not None:  # one mode where the family sees it
         inner = populations(family.observe(X).means, weights, family.base)
         return [_in_units_of_rows(draw, family) for draw in inner]
-    n = len(X)
+    n, units = len(X), _units(family, X.shape[1])
     shares = np.ones(n) if weights is None else weights
     shares = shares / shares.sum()
-    mean = shares @ X
-    centred = X - mean
-    units = _units(family, X.shape[1])
-    _, values, axes = np.linalg.svd(np.sqrt(shares)[:, None] * centred / units, full_matrices=False)
+    dressed = dressing_for(X, family)
+
+    def of_the_family(rng: np.random.Generator) -> NDArray[np.float64]:
+        chosen = X if weights is None else X[rng.choice(n, n, p=shares)]
+        drawn: NDArray[np.float64] = family.draw_one_cluster(chosen, rng)
+        return drawn
+
+    draws = of_one_mode(X, shares, units)
+    if family.draw_one_cluster(X, np.random.default_rng(0)) is not None:
+        draws.append(of_the_family)
+    return [_in_clothes(draw, dressed) for draw in draws]
+
+
+def _in_clothes(draw: Draw, dressed: Dressing) -> Draw:
+    return lambda rng: dressed(draw(rng), rng)
+
+
+def dressing_for(X: NDArray[np.float64], family: Family) -> Dressing:
+    """A function that makes draws look like the rows X of a family."""
+    scaled = (_units(family, X.shape[1]) != 1.0).any()
+    return _snapping(X) if scaled else _dressing(X, family)
+
+
+def of_one_mode(
+    X: NDArray[np.float64], shares: NDArray[np.float64], units: NDArray[np.float64]
+) -> list[Draw]:
+    """Functions that draw from the uniform and the unimodal population."""
+    n, mean = len(X), shares @ X
+    _, values, axes = np.linalg.svd(
+        np.sqrt(shares)[:, None] * (X - mean) / units, full_matrices=False
+    )
     columns = [one_mode(column, shares) for column in X.T]
     normal_scores = ndtri((rankdata(X, axis=0) - 0.5) / n)
     _, sizes, directions = np.linalg.svd(
         np.sqrt(shares)[:, None] * normal_scores, full_matrices=False
     )
-    dressed = _dressing(X, family) if (units == 1.0).all() else _snapping(X)
 
     def uniform(rng: np.random.Generator) -> NDArray[np.float64]:
         z = rng.uniform(-np.sqrt(3.0), np.sqrt(3.0), (n, values.size))
-        return dressed(mean + (z * values) @ axes * units, rng)
+        drawn: NDArray[np.float64] = mean + (z * values) @ axes * units
+        return drawn
 
     def unimodal(rng: np.random.Generator) -> NDArray[np.float64]:
         together = (rng.normal(size=(n, sizes.size)) * sizes) @ directions
@@ -75,17 +103,9 @@ def populations(
         for j, (edges, below) in enumerate(columns):
             values_of_column = np.interp(rng.uniform(size=n), below, edges)
             drawn[np.argsort(together[:, j]), j] = np.sort(values_of_column)
-        return dressed(drawn, rng)
+        return drawn
 
-    def of_the_family(rng: np.random.Generator) -> NDArray[np.float64]:
-        chosen = X if weights is None else X[rng.choice(n, n, p=shares)]
-        drawn = family.draw_one_cluster(chosen, rng)
-        assert drawn is not None  # it was not when tried below
-        return dressed(drawn, rng)
-
-    if family.draw_one_cluster(X, np.random.default_rng(0)) is None:
-        return [uniform, unimodal]
-    return [uniform, unimodal, of_the_family]
+    return [uniform, unimodal]
 
 
 def _in_units_of_rows(draw: Draw, family: Family) -> Draw:
@@ -162,7 +182,7 @@ def _units(family: Family, n_features: int) -> NDArray[np.float64]:
 
 def _snapping(
     X: NDArray[np.float64],
-) -> Callable[[NDArray[np.float64], np.random.Generator], NDArray[np.float64]]:
+) -> Dressing:
     """A function that moves draws to the nearest values of their columns that have few."""
     distinct = [np.unique(column) for column in X.T]
 
@@ -177,9 +197,7 @@ def _snapping(
     return dressed
 
 
-def _dressing(
-    X: NDArray[np.float64], family: Family
-) -> Callable[[NDArray[np.float64], np.random.Generator], NDArray[np.float64]]:
+def _dressing(X: NDArray[np.float64], family: Family) -> Dressing:
     """A function that rounds and clips draws, so that they could have been rows like X."""
     domain = family.domain
     whole = (np.round(X) == X).all(axis=0)

@@ -34,6 +34,7 @@ from scipy.sparse import issparse
 from fastrbhc._build import build
 from fastrbhc._engine.traversal import leaf_spans
 from fastrbhc._options import CheckedOptions
+from fastrbhc.assessment.mixed_populations import mixed_populations
 from fastrbhc.assessment.populations import populations
 from fastrbhc.assessment.sparse_populations import sparse_populations
 from fastrbhc.families import Family
@@ -105,6 +106,8 @@ def split_p_values(
         own = weights_of(sample)
         p_values = np.zeros(len(undone))
         alike = sparse_populations if issparse(X) else populations
+        if hasattr(family, "encode"):
+            alike = mixed_populations
         for draw in alike(X[sample], own, family):
             chance = np.array([left_in(draw(rng), own, undone) for _ in range(DRAWS)])
             p_values = np.maximum(p_values, _p_values(observed, chance))

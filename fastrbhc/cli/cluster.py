@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from fastrbhc._files import replacing, save_picture
 from fastrbhc._options import ALGORITHM_NAMES, NEIGHBOR_NAMES, LinkageOptions
 from fastrbhc._validation import MISSING_NAMES
+from fastrbhc.cli.families import asked
 from fastrbhc.cli.outputs import check_drawing, check_outputs, check_tree_name
 
 if TYPE_CHECKING:
     from fastrbhc.cli.tables import Table
-    from fastrbhc.families import Family
 
 _SIZES_SHOWN = 10
 # What a formula begins with; spreadsheets skip a tab or a carriage return before it.
@@ -43,9 +43,12 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
     )
     option(
         "--family",
-        default="auto",
+        action="append",
+        metavar="FAMILY[:COLUMNS]",
         help="auto (the default: gaussian, with a smoothing derived from the rows), gaussian, "
-        "ward, diagonal_gaussian, von_mises_fisher, poisson, multinomial, bernoulli, exponential",
+        "ward, diagonal_gaussian, von_mises_fisher, poisson, multinomial, bernoulli, exponential, "
+        "categorical. Columns of different kinds: poisson:visits,orders gaussian:age ignore:notes "
+        "gives a family to each, and ward*0.5:age a weight to its dissimilarity",
     )
     stop = command.add_mutually_exclusive_group()
     for name, (flags, settings) in _linkage_options().items():
@@ -182,23 +185,26 @@ def run(arguments: argparse.Namespace) -> None:
         dense_if_needed,
         refuse_without_a_family,
     )
+    from fastrbhc._table import encoded, placed
     from fastrbhc._validation import check_missing
     from fastrbhc.anndata import warn_of_other_counts
     from fastrbhc.cli.tables import read_table
     from fastrbhc.tree.exports import check_newick_names
 
-    family = _family(arguments.family, smoothing=arguments.smoothing, variance=arguments.variance)
-    check_missing(arguments.missing, family)  # before a long file is read
+    wanted = asked(arguments.family, smoothing=arguments.smoothing, variance=arguments.variance)
+    check_missing(arguments.missing, wanted.family)  # before a long file is read
     table = read_table(
         arguments.file,
         arguments.id,
         weights=arguments.weights,
-        drop=arguments.drop,
+        drop=[*arguments.drop, *wanted.ignored],
+        columns=wanted.columns,
+        text=hasattr(wanted.family, "encode"),
         layer=arguments.layer,
         transpose=arguments.transpose,
         missing=arguments.missing,
     )
-    name = Path(arguments.file).resolve().name
+    name, family = Path(arguments.file).resolve().name, wanted.family_of(table)
     whole, kept = table, None
     if arguments.drop_empty_rows:
         table, kept = table.without_empty_rows()
@@ -207,14 +213,19 @@ def run(arguments: argparse.Namespace) -> None:
         raise ValueError(f"{name} has {table.values.shape[0]} rows{left}: at least 2 are needed")
     if table.has_counts:
         warn_of_other_counts(table.values, family, "say --layer counts")
-    if arguments.family == "auto":
+    if arguments.family in (None, ["auto"]):
         refuse_without_a_family(table.values, name, "--family {}")
     rows = dense_if_needed(table.values, family, name)
+    family = placed(family, rows, feature_names=table.columns)
+    numbers = encoded(rows, family, table.columns)
     try:  # with the name of the file in messages
         layout, missing = layout_for(arguments.neighbors), arguments.missing
-        rows = check_values(rows, family, table.columns, name, layout, missing)
+        numbers = check_values(numbers, family, table.columns, name, layout, missing)
     except EmptyRowsError as error:
+        if hasattr(family, "parts"):  # a row may have zeros in some columns only
+            raise
         raise ValueError(f"{error} --drop-empty-rows does that") from None
+    rows = rows if hasattr(family, "encode") else numbers
     if _is_newick(arguments.tree):
         check_newick_names(table.ids)
     options = {field.name: getattr(arguments, field.name) for field in fields(LinkageOptions)}
@@ -249,35 +260,22 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"wrote {' and '.join(outputs)}")
 
 
-def _family(name: str, **parameters: float | None) -> Family:
-    from fastrbhc.families import as_family
-
-    family: Any = as_family(name)
-    given = {key: value for key, value in parameters.items() if value is not None}
-    for key in given:
-        if key not in family._fields:
-            raise ValueError(
-                f"the family {family.name!r} has no {key}; it has {', '.join(family._fields)}"
-            )
-    return as_family(family._replace(**given))
-
-
 def _summarise(name: str, table: Table, model: Any, arguments: argparse.Namespace) -> None:
     import numpy as np
     from scipy.sparse import issparse
 
+    from fastrbhc.families._description import described
+
     n, d = table.values.shape
     weighted = f", weighted by {arguments.weights}" if table.weights is not None else ""
-    gaps = 0 if issparse(table.values) else int(np.isnan(table.values).sum())
+    numbers = None if issparse(table.values) else table.values
+    gaps = 0 if numbers is None or numbers.dtype == object else int(np.isnan(numbers).sum())
     unseen = f", {100.0 * gaps / (n * d):.2g} % of the cells missing" if gaps else ""
     print(f"{name}: {n:,} rows, {d:,} columns{weighted}{unseen}")
-    family = model.dendrogram_.family
-    given = {key: value for key, value in family._asdict().items() if value is not None}
-    columns = [key for key, value in given.items() if isinstance(value, tuple)]
-    described = [f"{key} {value}" for key, value in given.items() if key not in columns]
-    if columns:
-        described.append("of columns divided by their widths")
-    print(f"family {family.name}" + (f" ({', '.join(described)})" if described else ""))
+    first, *blocks = described(model.dendrogram_.family, table.columns)
+    print(f"family {first}")
+    for block in blocks:
+        print(f"  {block}")
     if isinstance(arguments.threshold, str):
         origin = f"by {arguments.threshold}"
     elif arguments.threshold is not None:

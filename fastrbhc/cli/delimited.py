@@ -152,28 +152,15 @@ def load(
     The first ``gaps`` of these columns may have missing cells, which become NaN.
     """
     as_they_are = columns == list(range(len(layout.names)))
-
-    def read(chosen: list[int] | None, dtype: Any, converters: Any = None) -> NDArray[Any]:
-        with contextlib.ExitStack() as stack:
-            # NumPy is fastest with a name, but does not know .GZ in capitals.
-            known = path.suffix == ".gz" or path.suffix.lower() != ".gz"
-            return np.loadtxt(
-                str(path) if known else stack.enter_context(open_text(path)),
-                dtype=dtype,
-                delimiter=layout.delimiter,
-                skiprows=layout.skip,
-                usecols=chosen,
-                converters=converters,
-                quotechar='"',
-                comments=None,
-                encoding=_ENCODING,
-                ndmin=2,
-            )
-
+    if not columns:
+        _refuse_first_fault(path, layout, columns, [])
+        count = sum(1 for _ in _rows(path, layout))
+        return np.empty((count, 0)), None if names is None else _texts(path, layout, [names])[0]
     may_lack = columns[:gaps]
     try:
         wanted = None if as_they_are else columns
-        numbers = read(wanted, np.float64, dict.fromkeys(may_lack, _number_or_gap) or None)
+        converters = dict.fromkeys(may_lack, _number_or_gap) or None
+        numbers = _read(path, layout, wanted, np.float64, converters)
     except UnicodeDecodeError:
         raise
     except ValueError as error:
@@ -182,9 +169,52 @@ def load(
     # If columns are selected, rows with too many cells are not detected otherwise.
     if np.isnan(numbers).any() or not (as_they_are or _all_as_wide(path, layout)):
         _refuse_first_fault(path, layout, columns, may_lack)
-    if names is None:
-        return numbers, None
-    return numbers, [str(name).strip() for name in read([names], object)[:, 0]]
+    return numbers, None if names is None else _texts(path, layout, [names])[0]
+
+
+def load_text(path: Path, layout: Layout, columns: list[int]) -> list[list[str]]:
+    """Some columns as text, in which no cell is empty."""
+    texts = _texts(path, layout, columns)
+    if any("" in text for text in texts):
+        for number, cells in _rows(path, layout):
+            for column in columns:
+                if not cells[column].strip():
+                    option = option_for(layout.names, column)
+                    raise ValueError(
+                        f"{path.name}, line {number}, column {layout.names[column]!r}: "
+                        f"{_complaint('', option)}"
+                    )
+    return texts
+
+
+def _texts(path: Path, layout: Layout, columns: list[int]) -> list[list[str]]:
+    cells = _read(path, layout, columns, object)
+    return [[str(cell).strip() for cell in column] for column in cells.T]
+
+
+def _read(
+    path: Path,
+    layout: Layout,
+    columns: list[int] | None,
+    dtype: type[Any],
+    converters: Any = None,
+) -> NDArray[Any]:
+    """Some columns, or all."""
+    with contextlib.ExitStack() as stack:
+        # NumPy is fastest with a name, but does not know .GZ in capitals.
+        known = path.suffix == ".gz" or path.suffix.lower() != ".gz"
+        return np.loadtxt(
+            str(path) if known else stack.enter_context(open_text(path)),
+            dtype=dtype,
+            delimiter=layout.delimiter,
+            skiprows=layout.skip,
+            usecols=columns,
+            converters=converters,
+            quotechar='"',
+            comments=None,
+            encoding=_ENCODING,
+            ndmin=2,
+        )
 
 
 def _rows(path: Path, layout: Layout) -> Iterator[tuple[int, list[str]]]:

@@ -17,6 +17,7 @@ from typing import Any, NoReturn, TextIO
 from fastrbhc import __version__
 from fastrbhc._interrupts import raise_again
 from fastrbhc.cli import cluster, compile, reproduce
+from fastrbhc.cli.families import one_option_each
 from fastrbhc.cli.outputs import check_drawing, check_writable
 
 
@@ -44,7 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     try:
         raise_again()
-        arguments = _parser().parse_args(argv)
+        words = sys.argv[1:] if argv is None else argv
+        arguments = _parser().parse_args(one_option_each(words))
         with _warnings_as_lines():
             arguments.run(arguments)
         sys.stdout.flush()

@@ -1,12 +1,13 @@
-"""Reading a table of numbers from a file, with errors that name the cell."""
+"""Reading a table of numbers, and of text on request, with errors that name the cell."""
 
 from __future__ import annotations
 
 import csv
 import gzip
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,11 +35,17 @@ _FOREIGN = {
 class Table(NamedTuple):
     """Numbers, with the names of their rows and columns."""
 
-    values: Any  # a matrix of floats, or a csr_array
+    values: Any  # a matrix of floats, a csr_array, or objects where columns are text
     ids: list[str] | None
     columns: list[str]
     weights: NDArray[np.float64] | None = None
     has_counts: bool = False  # in a layer that was not asked for
+    places_by_name: Mapping[str, int] = MappingProxyType({})  # as columns were asked for
+
+    def places(self, columns: Sequence[str]) -> list[bool]:
+        """Which of the values are the columns that were asked for by these names."""
+        meant = {self.places_by_name[column] for column in columns}
+        return [place in meant for place in range(len(self.columns))]
 
     def without_empty_rows(self) -> tuple[Table, NDArray[np.intp]]:
         """The rows that are not all zero, and their positions.
@@ -63,6 +70,8 @@ def read_table(
     *,
     weights: str | None = None,
     drop: Sequence[str] = (),
+    columns: Mapping[str, bool] | None = None,
+    text: bool = False,
     layer: str | None = None,
     transpose: bool = False,
     missing: str = "error",
@@ -87,6 +96,11 @@ def read_table(
         The column with the weights of the rows, given in the same way.
     drop : sequence of str
         Columns to leave out.
+    columns : dict, optional
+        All columns of values, and whether each is read as text. Others in the file have to be left
+        out.
+    text : bool, default=False
+        Read all values as text, if ``columns`` does not say. Matrices have none.
     layer : str, optional
         The layer of an ``.h5ad`` file, by default X.
     transpose : bool, default=False
@@ -99,7 +113,8 @@ def read_table(
     Returns
     -------
     Table
-        ``values``, float64 of shape (n, d), sparse if the file is; ``ids``, or None; ``columns``,
+        ``values``, float64 of shape (n, d), sparse if the file is, and of objects if some columns
+        are text; ``ids``, or None; ``columns``,
         names from the header, or positions counted from 1; ``weights``, or None.
 
     Raises
@@ -129,7 +144,8 @@ def read_table(
         raise FileNotFoundError(f"there is no file {path}{hint}")
     if layer is not None and path.suffix.lower() != ".h5ad":
         raise ValueError(f"{path.name} has no layers: --layer is for .h5ad files")
-    wanted, is_folder = _Wanted(ids, weights, drop, missing == "ignore"), path.is_dir()
+    wanted = _Wanted(ids, weights, drop, columns, text, missing == "ignore")
+    is_folder = path.is_dir()
     if not (is_folder or path.is_file()):
         raise ValueError(f"{path} is a pipe or a device, and tables are read twice: save it first")
     if not is_folder and path.stat().st_size == 0:
@@ -177,6 +193,8 @@ class _Wanted(NamedTuple):
     ids: str | None
     weights: str | None
     drop: Sequence[str]
+    columns: Mapping[str, bool] | None
+    text: bool
     with_gaps: bool = False
 
 
@@ -186,27 +204,31 @@ class _Chosen(NamedTuple):
     values: list[int]
     ids: int | None
     weights: int | None
+    text: list[int]  # those of the values that are text
+    asked: dict[str, int]  # names that were given, and positions among the values
 
     @property
     def numeric(self) -> list[int]:
         """The columns of numbers, with the weights last."""
-        return self.values + ([] if self.weights is None else [self.weights])
+        numbers = [column for column in self.values if column not in self.text]
+        return numbers + ([] if self.weights is None else [self.weights])
+
+
+def _place(file: str, names: list[str], column: str) -> int:
+    """The place of a column that is given by its name, or by its position counted from 1."""
+    if names.count(column) == 1:
+        return names.index(column)
+    if column in names:
+        raise ValueError(f"{file} has several columns {column!r}: give a position, counted from 1")
+    if column.isdecimal() and 1 <= int(column) <= len(names):
+        return int(column) - 1
+    shown = ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
+    raise ValueError(f"{file} has no column {column!r}. Its {len(names)} columns are {shown}")
 
 
 def _choose(path: Path, names: list[str], wanted: _Wanted) -> _Chosen:
     def place(column: str) -> int:
-        if names.count(column) == 1:
-            return names.index(column)
-        if column in names:
-            raise ValueError(
-                f"{path.name} has several columns {column!r}: give a position, counted from 1"
-            )
-        if column.isdecimal() and 1 <= int(column) <= len(names):
-            return int(column) - 1
-        shown = ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
-        raise ValueError(
-            f"{path.name} has no column {column!r}. Its {len(names)} columns are {shown}"
-        )
+        return _place(path.name, names, column)
 
     ids, weights = (place(column) if column is not None else None for column in wanted[:2])
     if ids is None and len(names) > 1 and names[0] == "":
@@ -215,18 +237,58 @@ def _choose(path: Path, names: list[str], wanted: _Wanted) -> _Chosen:
     values = [column for column in range(len(names)) if column not in others]
     if not values:
         raise ValueError(f"{path.name} has no column of values left")
-    return _Chosen(values, ids, weights)
+    if wanted.columns is None:
+        return _Chosen(values, ids, weights, values if wanted.text else [], {})
+    places = {column: place(column) for column in wanted.columns}
+    for column, found in places.items():
+        if found not in values:
+            raise ValueError(
+                f"column {column!r} of {path.name} has the names of the rows or their weights, or "
+                "is left out: no family can have it"
+            )
+    left = [column for column in values if column not in places.values()]
+    if left:
+        shown = ", ".join(repr(names[column]) for column in left[:5])
+        more = f" and {len(left) - 5} more" if len(left) > 5 else ""
+        raise ValueError(
+            f"no family has {shown}{more} of {path.name}. Give every column to a family, or leave "
+            f"it out: ignore:{names[left[0]]}"
+        )
+    text = {places[column] for column, is_text in wanted.columns.items() if is_text}
+    asked = {column: values.index(found) for column, found in places.items()}
+    return _Chosen(values, ids, weights, sorted(text), asked)
 
 
-def _table(numbers: Any, ids: list[str] | None, names: list[str], chosen: _Chosen) -> Table:
-    d = len(chosen.values)
+def _table(
+    numbers: Any,
+    ids: list[str] | None,
+    names: list[str],
+    chosen: _Chosen,
+    texts: Sequence[Sequence[Any]] = (),
+) -> Table:
+    """The numbers of a file, with the weights last, and its columns of text."""
+    d = len(chosen.values) - len(texts)
     values = numbers if d == numbers.shape[1] else numbers[:, :d]
+    if texts:
+        values = _with_text(values, texts, [column in chosen.text for column in chosen.values])
     return Table(
         csr_array(values) if issparse(values) else np.ascontiguousarray(values),
         ids,
         [names[column] for column in chosen.values],
         None if chosen.weights is None else _column(numbers, d),
+        places_by_name=chosen.asked,
     )
+
+
+def _with_text(
+    numbers: NDArray[np.float64], texts: Sequence[Sequence[Any]], is_text: list[bool]
+) -> NDArray[Any]:
+    """Columns of numbers and of text, as objects."""
+    out = np.empty((len(texts[0]), len(is_text)), object)
+    out[:, np.flatnonzero(~np.array(is_text))] = numbers
+    for column, text in zip(np.flatnonzero(is_text), texts, strict=True):
+        out[:, column] = text
+    return out
 
 
 def _column(numbers: Any, column: int) -> NDArray[np.float64]:
@@ -239,7 +301,8 @@ def _from_text(path: Path, wanted: _Wanted) -> Table:
     chosen = _choose(path, layout.names, wanted)
     gaps = len(chosen.values) if wanted.with_gaps else 0
     numbers, ids = _delimited.load(path, layout, chosen.numeric, chosen.ids, gaps)
-    return _table(numbers, ids, layout.names, chosen)
+    texts = _delimited.load_text(path, layout, chosen.text) if chosen.text else []
+    return _table(numbers, ids, layout.names, chosen, texts)
 
 
 def _turned(path: Path, matrix: _matrices.Matrix, transpose: bool) -> _matrices.Matrix:
@@ -267,7 +330,7 @@ def _named(path: Path, matrix: _matrices.Matrix, wanted: _Wanted) -> Table:
         ids=None if wanted.ids in noted else wanted.ids,
         weights=None if wanted.weights in noted else wanted.weights,
     )
-    chosen = _choose(path, matrix.columns, inside)
+    chosen = _choose(path, matrix.columns, inside)._replace(text=[])
     numbers, ids = matrix.values, matrix.ids
     if chosen.ids is not None:
         ids = [str(value) for value in _column(numbers, chosen.ids)]
@@ -275,7 +338,8 @@ def _named(path: Path, matrix: _matrices.Matrix, wanted: _Wanted) -> Table:
         ids = [str(value) for value in noted[wanted.ids]]
     if chosen.numeric != list(range(len(matrix.columns))):
         numbers = numbers[:, chosen.numeric]
-    table = _table(numbers.astype(np.float64, copy=False), ids, matrix.columns, chosen)
+    numbers = numbers.astype(np.float64, copy=False)
+    table = _table(numbers, ids, matrix.columns, chosen)
     if wanted.weights in noted:
         weights = as_column(noted[wanted.weights], f"column {wanted.weights!r} of {path.name}")
         table = table._replace(weights=weights.astype(np.float64))
@@ -304,7 +368,8 @@ def _from_parquet(path: Path, wanted: _Wanted) -> Table:
     chosen = _choose(path, names, wanted)
     options = [_delimited.option_for(names, column) for column in chosen.numeric]
     numeric = frame.select(chosen.numeric)
-    for values, column, option in zip(numeric.columns, chosen.numeric, options, strict=True):
+    for column in sorted([*chosen.numeric, *chosen.text]):
+        values, option = frame.column(column), _delimited.option_for(names, column)
         if values.null_count and not (wanted.with_gaps and column in chosen.values):
             row = int(np.flatnonzero(values.is_null().to_numpy())[0])
             raise ValueError(
@@ -322,4 +387,5 @@ def _from_parquet(path: Path, wanted: _Wanted) -> Table:
     ids = None
     if chosen.ids is not None:
         ids = [str(value) for value in frame.column(chosen.ids).to_pylist()]
-    return _table(numbers, ids, names, chosen)
+    texts = [frame.column(column).to_pylist() for column in chosen.text]
+    return _table(numbers, ids, names, chosen, texts)

@@ -40,7 +40,8 @@ class Categorical(NamedTuple):
         paper's φ₀).
     levels : tuple of tuples of str
         The levels of each column; by default those that occur in the rows of the fit. A level of
-        new rows that is not among them is different from all.
+        new rows that is not among them has a share in none: it is nearer to a cluster than a level
+        that is rare there, and farther than a frequent one.
 
     Examples
     --------

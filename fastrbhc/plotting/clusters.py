@@ -47,7 +47,9 @@ def plot_clusters(
 ) -> Any:
     """Draw rows as points, coloured by cluster, and for each cluster the ellipse of its family.
 
-    Rows of more than two columns are seen along their two principal axes.
+    Rows of more than two columns are seen along their two principal axes. For categories and for
+    columns of different families, these are the axes of ``family.coordinates``, in which columns
+    compare.
 
     Parameters
     ----------
@@ -111,6 +113,10 @@ def plane_of(X: ArrayLike, family: str | Family, names: Sequence[str] | None = N
     is_sparse = sparse.issparse(rows)
     means = observed.centred_means() if is_sparse else observed.means
     weights = observed.all_weights()
+    if hasattr(family, "encode") and (rows.shape[1] > 2 or means.shape[1] > rows.shape[1]):
+        # Columns in units that do not compare, and levels.
+        means = family.coordinates(rows)
+        means = np.column_stack([means, np.zeros((len(means), max(0, 3 - means.shape[1])))])
     n, d = means.shape
     if d <= 2:
         named = column_names(X) or list(names or ())

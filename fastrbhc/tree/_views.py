@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
+from fastrbhc.families._description import family_lines
 from fastrbhc.tree.origin import family_for, missing_in
 
 if TYPE_CHECKING:
@@ -344,7 +345,7 @@ class Views:
             lines.append(("heights", f"{self.heights.min():.6g} to {self.heights.max():.6g}"))
         lines.append(("inversions", f"{self.n_inversions:,}"))
         if self.family is not None:
-            lines.append(("family", str(self.family)))
+            lines += family_lines(self.family, self.feature_names)
         if self.n_features is not None:
             lines.append(("columns", f"{self.n_features:,}"))
         if self.chosen is not None:

@@ -96,7 +96,7 @@ def summary_of_cut(
     totals = member.sum(axis=1)
     with np.errstate(invalid="ignore"):  # a cluster of rows of weight 0 has no mean
         means = family.in_units_of_rows((member @ observed.means) / totals[:, None])
-    return summary_of_clusters(tree, labels, totals, means, names)
+    return summary_of_clusters(tree, labels, totals, *_of_used_columns(family, means, names))
 
 
 def number_of_top_columns(n_top: Any, n_columns: int) -> int:
@@ -121,14 +121,25 @@ def summary_of_statistics(
         return _summary_of_gaps(tree, labels, family, clusters, names, n_top)
     if n_top:
         frame = summary_of_clusters(tree, labels, weights)
-        geometry = None if family.separable else family.geometry(n_columns)
+        geometry = None if family.separable else family.geometry(clusters.means.shape[0])
         top = top_columns(family, geometry, clusters, n_columns, names, n_top)
         return frame.assign(**top)
     if clusters.segments.n_columns:
         means = sparse_means(clusters)
     else:
         means = np.where(np.isnan(clusters.weights), np.nan, clusters.means).T
-    return summary_of_clusters(tree, labels, weights, family.in_units_of_rows(means), names)
+    used = _of_used_columns(family, family.in_units_of_rows(means), names)
+    return summary_of_clusters(tree, labels, weights, *used)
+
+
+def _of_used_columns(
+    family: Any, means: NDArray[Any], names: Sequence[str] | None
+) -> tuple[NDArray[Any], Sequence[str] | None]:
+    """Means and names without the columns that a product leaves out."""
+    if not hasattr(family, "blocks"):
+        return means, names
+    used = sorted(k for block in family.blocks for k in block.columns)
+    return means[:, used], [f"x{k}" if names is None else names[k] for k in used]
 
 
 def _have_gaps(clusters: Clusters, n_columns: int) -> bool:
@@ -243,4 +254,5 @@ def summary_of_clusters(
         return frame
     given = [f"x{column}" for column in range(means.shape[1])] if names is None else names
     columns = [f"mean_{name}" for name in given]
-    return pd.concat([frame, pd.DataFrame(means, clusters, columns)], axis=1)
+    # Numbers beside text stay numbers.
+    return pd.concat([frame, pd.DataFrame(means, clusters, columns).infer_objects()], axis=1)

@@ -6,6 +6,9 @@ how large the cluster is, and the smoothing.
 
 Other families have no such terms. If clusters have variances, the term of a column is d of that
 column by itself, which for a diagonal covariance is its part of d; else it is that of Ward's d.
+
+A category has a column for each of its levels, and the terms of these are exact. A product has the
+terms of its blocks, times their weights.
 """
 
 from __future__ import annotations
@@ -25,6 +28,13 @@ from fastrbhc.families import Family
 _LARGE_RATIO = 100.0
 # Terms with the same digits are equal.
 _DIGITS = 9
+
+
+class Column(NamedTuple):
+    """A column of the statistics, and whether its means are compared by their ratio."""
+
+    label: str
+    by_ratio: bool
 
 
 class Telling(NamedTuple):
@@ -52,6 +62,7 @@ def top_columns(
     less: list[str] = [""] * k
     if not family.separable:
         apart = separations(geometry, clusters)[0]
+    labelled = _columns(family, n_columns, names)
     for slot, columns, terms, own, rest in _contrasts(family, clusters, n_columns):
         total, top = float(terms.sum()), columns[:0]
         if family.separable:
@@ -62,7 +73,7 @@ def top_columns(
             top = order[: min(n_top, np.count_nonzero(terms))]
             share[slot] = terms[top].sum() / total
         texts = [
-            f"{f'x{column}' if names is None else names[column]} {_compared(family, *means)}"
+            f"{labelled[column].label} {_compared(labelled[column].by_ratio, *means)}"
             for column, *means in zip(columns[top].tolist(), own[top], rest[top], strict=True)
         ]
         larger = own[top] > rest[top]
@@ -73,9 +84,29 @@ def top_columns(
     return {"apart": apart, "top_share": share, "more_of": more, "less_of": less}
 
 
-def _compared(family: Family, own: float, rest: float) -> str:
+def _columns(family: Any, n_columns: int, names: Sequence[str] | None) -> Sequence[Column]:
+    """The columns of the statistics."""
+    labels = [f"x{k}" for k in range(n_columns)] if names is None else names
+    if hasattr(family, "blocks"):
+        return [
+            column
+            for block in family.blocks
+            for column in _columns(
+                block.family, len(block.columns), [labels[k] for k in block.columns]
+            )
+        ]
+    if hasattr(family, "levels"):
+        return [
+            Column(f"{label}={level}", True)
+            for label, levels in zip(labels, family.levels, strict=True)
+            for level in levels
+        ]
+    return [Column(label, family.domain.lower >= 0.0) for label in labels]
+
+
+def _compared(by_ratio: bool, own: float, rest: float) -> str:
     """A mean beside that of the other rows: a ratio of counts, a difference of measurements."""
-    if family.domain.lower < 0.0:
+    if not by_ratio:
         return f"{own - rest:+.3g}"
     if rest == 0.0:
         return "only here"
@@ -83,12 +114,62 @@ def _compared(family: Family, own: float, rest: float) -> str:
     return f"{ratio:,.0f}×" if ratio >= _LARGE_RATIO else f"{ratio:.2g}×"
 
 
-def _contrasts(family: Family, clusters: Clusters, n_columns: int) -> Iterator[Telling]:
+def _contrasts(family: Any, clusters: Clusters, n_columns: int) -> Iterator[Telling]:
     """Every cluster that has weight beside the others; none if it is the only one."""
+    if hasattr(family, "blocks"):
+        yield from _contrasts_of_blocks(family, clusters)
+        return
+    if hasattr(family, "levels"):  # one column for each level
+        n_columns = clusters.means.shape[0]
+        geometry: Any = family.geometry(n_columns)
+        smoothing = (geometry.scale, geometry.offset)
+        yield from _contrasts_of_columns(geometry.family, clusters, n_columns, smoothing)
+        return
+    yield from _contrasts_of_columns(family, clusters, n_columns, family.smoothing_map(n_columns))
+
+
+def _contrasts_of_blocks(family: Any, clusters: Clusters) -> Iterator[Telling]:
+    """The same for a product: the columns of all blocks, one after another."""
+    views = _views(clusters, len(family.blocks))
+    found = [
+        _contrasts(block.family, view, len(block.columns))
+        for block, view in zip(family.blocks, views, strict=True)
+    ]
+    starts = np.cumsum([0, *(view.means.shape[0] for view in views)])
+    for parts in zip(*found, strict=True):
+        yield Telling(
+            parts[0].slot,
+            np.concatenate(
+                [part.columns + start for part, start in zip(parts, starts, strict=False)]
+            ),
+            np.concatenate(
+                [
+                    block.weight * part.terms
+                    for block, part in zip(family.blocks, parts, strict=True)
+                ]
+            ),
+            np.concatenate([part.own for part in parts]),
+            np.concatenate([part.rest for part in parts]),
+        )
+
+
+def _views(clusters: Clusters, count: int) -> list[Clusters]:
+    """The clusters as each block sees them: a pair has the first one and all others."""
+    views = []
+    for _ in range(count - 1):
+        first, clusters = clusters.blocks
+        views.append(first)
+    return [*views, clusters]
+
+
+def _contrasts_of_columns(
+    family: Family, clusters: Clusters, n_columns: int, smoothing: tuple[float, float]
+) -> Iterator[Telling]:
+    """The same for the columns of one family."""
     weights, taken = clusters.weights, np.flatnonzero(clusters.weights > 0.0)
     if taken.size < 2:
         return
-    everything, smoothing = float(weights[taken].sum()), family.smoothing_map(n_columns)
+    everything = float(weights[taken].sum())
     if clusters.segments.n_columns:
         for slot, used, own, rest, _ in sparse_contrasts(clusters, taken):
             weight, centre = float(weights[slot]), np.zeros(used.size)
@@ -120,7 +201,7 @@ def _contrasts(family: Family, clusters: Clusters, n_columns: int) -> Iterator[T
                 apart = np.delete(means, place, axis=0) - (centre + rest / others)
                 scattered = within @ (np.delete(variances, place, axis=0) + apart**2)
                 terms = _gaussian_terms(
-                    weight, variances[place], others, scattered, terms, smoothing.offset
+                    weight, variances[place], others, scattered, terms, smoothing[1]
                 )
         both = family.in_units_of_rows(centre + np.array([own / weight, rest / others]))
         yield Telling(slot, columns, terms, both[0], both[1])
