@@ -355,10 +355,9 @@ def test_boxes_follow_the_merges(family):
 @pytest.mark.fast
 @every_family
 def test_the_nearest_of_every_slot(family):
-    rng = np.random.default_rng(7)
-    data = Data(
-        np.concatenate([continuous_rows(family, 40, 2, 7), in_domain(np.full((1, 2), 0.1), family)])
-    )
+    rng, domain = np.random.default_rng(7), as_family(family).domain
+    last = np.full((1, 2), min(max(domain.lower, 0.0) + 1.0, domain.upper))
+    data = Data(np.concatenate([continuous_rows(family, 40, 2, 7), last]))
     geometry, clusters, index, threads = indexed(family, data, n_merges=12)
     scratch = threads.scratches[0]
     alive = np.flatnonzero(~np.isnan(clusters.weights))
