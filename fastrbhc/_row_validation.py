@@ -283,8 +283,10 @@ def _check_parts(
     return values
 
 
-def refuse_gaps(X: Any) -> None:
+def refuse_gaps(X: Any, family: Any) -> None:
     """Refuse missing cells where rows without any are drawn for comparison."""
+    if hasattr(family, "encode"):  # which refuses them in any case
+        return
     if not issparse(X) and np.isnan(np.asarray(as_matrix(X), dtype=np.float64)).any():
         raise ValueError(
             "X contains NaN, and whether clusters are real is assessed by comparing with rows "

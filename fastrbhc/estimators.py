@@ -281,7 +281,7 @@ class RBHC(ForNewRows, TreeEstimator):
         Both clusters are stable; together they explain 96 % of the cost.
         """
         check_is_fitted(self)
-        refuse_gaps(X)
+        refuse_gaps(X, self._family)
         return assess(
             self.dendrogram_,
             self._check(X, self._family, reset=False, layout=self._layout),

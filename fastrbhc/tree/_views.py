@@ -191,7 +191,7 @@ class Views:
         from fastrbhc.tree.origin import family_for
 
         known = family_for(self, family)
-        refuse_gaps(X)
+        refuse_gaps(X, known)
         threshold, n_clusters = self.cut_or_chosen(threshold, n_clusters)
         if threshold is None and n_clusters is None:
             n_clusters = self.n_trees

@@ -117,7 +117,7 @@ def summary_of_statistics(
 ) -> Any:
     """The same from the statistics of the clusters: means, or the telling columns."""
     weights = np.nan_to_num(clusters.weights)
-    if _have_gaps(clusters, n_columns):
+    if family.separable and _have_gaps(clusters, n_columns):
         return _summary_of_gaps(tree, labels, family, clusters, names, n_top)
     if n_top:
         frame = summary_of_clusters(tree, labels, weights)
