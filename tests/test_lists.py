@@ -21,9 +21,10 @@ N = 40
 
 
 def listed(lists, i):
-    """The list of a slot as (slot, bound) pairs."""
+    """The list of a slot as (slot, bound) pairs; bounds are in single precision."""
     size = lists.sizes[i]
-    return list(zip(lists.slots[i, :size].tolist(), lists.bounds[i, :size].tolist(), strict=True))
+    bounds = np.round(lists.bounds[i, :size].astype(float), 4).tolist()
+    return list(zip(lists.slots[i, :size].tolist(), bounds, strict=True))
 
 
 def filled(bounds, slots, cutoff=np.inf):
@@ -52,7 +53,8 @@ def test_a_list_keeps_the_nearest_and_a_bound_for_the_others():
     lists = filled(bounds, np.arange(1, 30))
     nearest = np.argsort(bounds)[:LISTED]
     assert listed(lists, 0) == [(int(s) + 1, float(bounds[s])) for s in nearest]
-    assert lists.others[0] == LISTED
+    assert lists.others[0] == pytest.approx(LISTED, rel=1e-6)
+    assert lists.others[0] <= LISTED
 
 
 def test_offers_enter_a_list_in_order():
@@ -76,10 +78,11 @@ def test_what_finds_no_room_is_one_of_the_others():
     lists.others[0] = 100.0
     after_offer(lists, 30, 50.0)
     assert [slot for slot, _ in listed(lists, 0)] == full.tolist()
-    assert lists.others[0] == 50.0
+    assert lists.others[0] == pytest.approx(50.0, rel=1e-6)
     after_offer(lists, 31, 0.5)
     assert [slot for slot, _ in listed(lists, 0)] == [31, *full[:-1].tolist()]
-    assert lists.others[0] == LISTED
+    assert lists.others[0] == pytest.approx(LISTED, rel=1e-6)
+    assert lists.others[0] <= LISTED
 
 
 def test_a_union_is_listed_once():

@@ -30,8 +30,8 @@ def names_of_those_that_take_missing() -> list[str]:
     """The names of all families that can ignore missing cells."""
     classes: Any = registered().values()
     # Those that have to know which column is which are not separable.
-    names = {cls.name for cls in classes if not hasattr(cls, "place")}
-    return sorted(name for name in names if takes_missing(as_family(name)))
+    found = {cls.name: cls for cls in classes if not hasattr(cls, "place")}
+    return sorted(name for name, cls in found.items() if takes_missing(as_family(cls)))
 
 
 def has_gaps(X: Any) -> bool:

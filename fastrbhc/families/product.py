@@ -69,12 +69,12 @@ class Product(NamedTuple):
     --------
     >>> import fastrbhc
     >>> from fastrbhc.families import Block, Product
-    >>> X = [[0, 30.0], [1, 31.0], [9, 30.0], [8, 31.0]]
+    >>> X = [[0, 30.0], [1, 31.0], [2, 30.0], [19, 30.0], [18, 31.0]]
     >>> fastrbhc.linkage(X, {"poisson": [0], "ward": [1]}).cut(n_clusters=2).tolist()
-    [0, 0, 1, 1]
+    [0, 0, 0, 1, 1]
     >>> family = Product((Block("poisson", [0], weight=0.01), Block("ward", [1])))
     >>> fastrbhc.linkage(X, family).cut(n_clusters=2).tolist()
-    [0, 1, 0, 1]
+    [0, 1, 0, 0, 1]
 
     References
     ----------

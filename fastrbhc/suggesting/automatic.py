@@ -68,8 +68,8 @@ def resolve_auto(X: Any, sample_weight: Any = None) -> Resolved:
 
 def _holds_text(X: Any) -> bool:
     """Whether X is a data frame of enough rows with a column of text or categories."""
-    if column_names(X) is None or len(X) < kind.FEWEST_ROWS:
-        return False
+    if not hasattr(X, "__len__") or column_names(X) is None or len(X) < kind.FEWEST_ROWS:
+        return False  # a query that has not been run has no length
     return any(_is_text(np.asarray(column[:100])) for column in columns_of(X))
 
 

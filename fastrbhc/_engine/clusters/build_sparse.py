@@ -198,7 +198,7 @@ def _empty(geometry: Any, capacity: int, points: SparseObservations, whole: bool
     clusters = empty_clusters(capacity, 0, cached=sizes.cached, scan_features=sizes.scan_features)
     longest = min(entries, points.n_columns)
     # Further digits take more memory: there is less room for new entries then.
-    room = 2 * entries + longest if whole else entries + entries // 4 + longest
+    room = entries + 3 * entries // 4 + longest if whole else entries + entries // 4 + longest
     segments = Segments(
         columns=np.empty(room, np.int32),
         sums=np.empty(room),

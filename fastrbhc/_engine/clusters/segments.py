@@ -6,8 +6,8 @@ and threads can merge pairs at the same time. The segments of parts are garbage 
 merged, and `compact` closes the gaps.
 
 A union has at most as many entries as its parts together. So the clusters alive never have more
-entries than the rows had, whatever the order of merging, and a pool of twice that size has room for
-as many new entries between two compactions.
+entries than the rows had, whatever the order of merging, and a pool that is larger by three
+quarters has room for that many new entries between two compactions.
 
 Sums of whole numbers are exact. Those of other numbers are in double-double arithmetic, as means
 of dense rows are.

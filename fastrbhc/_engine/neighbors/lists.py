@@ -28,7 +28,7 @@ class Lists:
     """The clusters nearest to each slot by their bounds, ascending."""
 
     slots: NDArray[np.int32]  # (n, LISTED), −1 if it was merged
-    bounds: NDArray[np.float64]  # (n, LISTED)
+    bounds: NDArray[np.float32]  # (n, LISTED), rounded down
     sizes: NDArray[np.int32]  # (n,), −1 if it has not been looked up
     others: NDArray[np.float64]  # (n,), no other cluster is nearer than this
     covers_all: NDArray[np.bool_]  # (n,), whether lighter clusters count as well
@@ -48,7 +48,7 @@ def new_lists(n: int) -> Lists:
     """Lists of n slots, none of which has been looked up."""
     return Lists(
         np.empty((n, LISTED), np.int32),
-        np.empty((n, LISTED)),
+        np.empty((n, LISTED), np.float32),
         np.full(n, -1, np.int32),
         np.full(n, -np.inf),
         np.zeros(n, bool),
@@ -82,6 +82,7 @@ def _renumber(lists, places, n):
 def enter(lists, i, slot, value, cutoff):
     """Put a cluster into the list of slot i, in order, and the last one out if it is full."""
     size, bounds, slots = lists.sizes[i], lists.bounds[i], lists.slots[i]
+    value = _rounded_down(value)
     full = size == LISTED
     place = size - 1 if full else size
     while place > 0 and bounds[place - 1] > value:
@@ -93,6 +94,12 @@ def enter(lists, i, slot, value, cutoff):
         size += 1
     if size == LISTED:
         lists.others[i] = min(bounds[size - 1], cutoff)
+
+
+@kernel
+def _rounded_down(value):
+    """A bound in single precision, not above the given one."""
+    return np.float32(max(min(value * (1.0 - 2.0**-22), 3e38), 0.0))
 
 
 @kernel
@@ -139,6 +146,7 @@ def _add(lists, weights, i, union, value):
         if slots[e] >= 0 and not np.isnan(weights[slots[e]]):
             bounds[size], slots[size] = bounds[e], slots[e]
             size += 1
+    value = _rounded_down(value)
     if size == LISTED:
         lists.others[i] = min(lists.others[i], max(value, bounds[size - 1]))
         size -= 1

@@ -101,14 +101,15 @@ def fill_postings(postings: Postings, clusters: Clusters, threads: Threads) -> N
     """
     postings.n_slots = clusters.n_slots
     pieces = postings.smallest_of_pieces.size
+    each = 1e-9 * (1 + postings.slots.size / pieces)  # seconds for one pass over a piece
 
     def share(work: Any, total: int, seconds: float) -> None:
         threads.run(lambda first, last, _: work(postings, clusters, first, last), total, seconds)
 
-    share(_count_entries, pieces, 1e-9 * postings.slots.size / pieces)
+    share(_count_entries, pieces, each)
     postings.smallest = postings.smallest_of_pieces.min()
     _find_places(postings, clusters)
-    share(_put_entries, pieces, 2e-9 * postings.slots.size / pieces)
+    share(_put_entries, pieces, 2.0 * each)
     share(_put_logs, int(postings.starts[-1]), 1e-9)
 
 
