@@ -100,12 +100,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from fastrbhc._engine.clusters.observations import Observations
 from fastrbhc._engine.clusters.partly_observed import PartlyObserved
-from fastrbhc._engine.clusters.sparse_rows import SparseObservations, sparse_rows
+from fastrbhc._engine.clusters.sparse_rows import SparseObservations
 from fastrbhc._engine.geometry.observed import observed_geometry
 from fastrbhc._engine.geometry.second_derivative import second_derivative_by_steps
-from fastrbhc._engine.geometry.separable import separable_geometry
 from fastrbhc._engine.geometry.separable_columns import (
     pair_bound_by_divergences,
     pair_bound_by_variance,
@@ -113,8 +111,8 @@ from fastrbhc._engine.geometry.separable_columns import (
 )
 from fastrbhc._engine.geometry.sparse import sparse_geometry
 from fastrbhc._register import Register
-from fastrbhc.families._scaling import centre_and_scale, scaled
-from fastrbhc.families._smoothing import NONE, Smoothing
+from fastrbhc.families._defaults import DEFAULTS
+from fastrbhc.families._smoothing import Smoothing
 
 
 class Domain(NamedTuple):
@@ -283,7 +281,7 @@ def complete(
         raise TypeError(f"the family {cls.__name__} has to state its domain")
     for key, value in stated.items():
         setattr(cls, key, value)
-    defaults = dict(_DEFAULTS)
+    defaults = dict(DEFAULTS)
     if separable:
         defaults["divergence_bound"] = vars(cls)["divergence"]
         known = hasattr(cls, "variance_function")
@@ -311,63 +309,6 @@ def _tell_apart(cls: type) -> None:
 def register(cls: type, *names: str) -> None:
     """Make a family known by its names."""
     _REGISTER.add(cls, *names)
-
-
-def _no_smoothing(self: Any, n_features: int) -> Smoothing:
-    return NONE
-
-
-def _one_per_column(self: Any, n_features: int) -> int:
-    return n_features
-
-
-def _no_draw(self: Any, X: Any, rng: np.random.Generator) -> None:
-    """No rows: other references have to do."""
-
-
-def _rows_as_they_are(self: Any, X: Any) -> Observations | SparseObservations:
-    return sparse_rows(X) if issparse(X) else Observations(X)
-
-
-def _unchanged(self: Any, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return values
-
-
-def _standardised(self: Any, X: NDArray[np.float64]) -> NDArray[np.float64]:
-    return scaled(X, *centre_and_scale(X, None))
-
-
-def _no_candidates(self: Any, X: Any, sample_weight: Any) -> tuple[()]:
-    return ()
-
-
-def _no_advice(self: Any, X: Any, names: Any) -> tuple[()]:
-    return ()
-
-
-def _no_remedy(self: Any, dispersion: float) -> str:
-    return ""
-
-
-def _no_check(self: Any, X: Any = None) -> None:
-    """Accept all parameters, and all rows in the domain."""
-
-
-_DEFAULTS: dict[str, Any] = {
-    "base": None,
-    "smoothing_map": _no_smoothing,
-    "n_parameters": _one_per_column,
-    "observe": _rows_as_they_are,
-    "in_units_of_rows": _unchanged,
-    "coordinates": _standardised,
-    "candidates": _no_candidates,
-    "draw_one_cluster": _no_draw,
-    "advice": _no_advice,
-    "if_overdispersed": _no_remedy,
-    "check": _no_check,
-    "check_rows": _no_check,
-    "geometry": separable_geometry,
-}
 
 
 def geometry_of(family: Family, rows: Any) -> Any:

@@ -11,9 +11,7 @@ from fastrbhc.bhc._interface import as_model, model
 from fastrbhc.bhc.likelihoods.product import Both
 from fastrbhc.families import Domain
 from fastrbhc.families._columns import Table, placed_columns
-
-# The key of columns that belong to no block.
-IGNORE = "ignore"
+from fastrbhc.families.product import IGNORE
 
 
 class ModelBlock(NamedTuple):
@@ -100,7 +98,12 @@ class ProductOfModels(NamedTuple):
         ]
         (second, _, others), level = found[-1], 0
         if len(found) == 1:
-            return second if others.size == X.shape[1] else _chosen(second, others)
+            if others.size < X.shape[1]:
+                raise ValueError(
+                    "a product of a single block that leaves out columns is that model of the "
+                    "other columns: pass these alone"
+                )
+            return second
         for first, rows, columns in reversed(found[:-1]):
             outermost = level == len(found) - 2
             split = first.observe(rows[:1]).shape[1]
@@ -114,10 +117,3 @@ class ProductOfModels(NamedTuple):
 
     def log_base_measure(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.sum([part.log_base_measure(rows) for part, rows in self.parts(X)], axis=0)
-
-
-def _chosen(likelihood: Any, columns: NDArray[np.int64]) -> Any:
-    raise ValueError(
-        "a product of a single block that leaves out columns is that model of the other columns: "
-        "pass these alone"
-    )
