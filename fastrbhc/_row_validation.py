@@ -220,7 +220,8 @@ def check_values(
     domain = family.domain
     if not (np.isfinite(lowest) and np.isfinite(highest)):
         advice = "Drop such rows or fill in the values first."
-        ignoring = "" if missing is None else _on_ignoring(family)
+        # Sparse rows have no cells that were not observed.
+        ignoring = "" if missing is None or whole is not values else _on_ignoring(family)
         refuse(np.isnan(values), f"Input {name} contains NaN", advice + ignoring)
         refuse(np.isinf(values), f"Input {name} contains infinity", advice)
     if max(-lowest, highest) > _LARGEST:

@@ -530,3 +530,10 @@ def test_geometry_is_that_of_the_rows():
     assert rows.shape == (2, 2)
     assert type(geometry_of(Exponential(), rows)).__name__ == "Observed"
     np.testing.assert_array_equal(rows.observed, ~np.isnan(X))
+
+
+def test_sparse_rows_are_not_told_to_ignore_gaps():
+    X = csr_array(np.array([[1.0, np.nan], [2.0, 0.0], [0.0, 3.0]]))
+    with pytest.raises(ValueError, match="contains NaN: row 0, column 1") as found:
+        linkage(X, "poisson", neighbors="inverted")
+    assert "missing" not in str(found.value)
