@@ -71,7 +71,7 @@ def build(
         options.algorithm,
         options.neighbors,
         options.n_threads,
-        usual_backend(geometry),
+        usual_backend(geometry, points.shape[1]),
     )
     points_for_audit = None if options.audit is False else points
     totals = {"neighbours": n_points, "merging": n_points - 1, "audit": n_points - 1}
@@ -158,7 +158,7 @@ def _examine(
             "auto",
             options.neighbors,
             options.n_threads,
-            usual_backend(geometry),
+            usual_backend(geometry, points.shape[1]),
         )
         if exact.algorithm == "direct":
             greedy = _directly(reducible, geometry, points, options.threshold)

@@ -78,7 +78,8 @@ def as_declared(family):
     """The textbook version of a family that is not listed here, from the φ that it declares."""
 
     def twin(rows, weights):
-        rows, _, own = family.observe(rows)
+        observed = family.observe(rows)
+        rows, own = observed.means, observed.weights
         weights = weights if own is None else weights * own
         scale, offset = family.smoothing_map(rows.shape[1])
         terms = family.phi(scale * np.average(rows, axis=0, weights=weights) + offset)
@@ -101,11 +102,13 @@ FAMILIES = {
 
 
 def _categorical(family):
-    """Shares of levels, moved towards equal ones."""
+    """Shares of levels, and of all others in each column, moved towards equal ones."""
+    towards = len(family.levels) / sum(map(len, family.levels))
 
     def twin(rows, weights):
-        shares = np.average(family.observe(rows).means, axis=0, weights=weights)
-        towards = len(family.levels) / shares.size
+        codes = [np.arange(-1, len(levels)) for levels in family.levels]
+        ones = [cells[:, None] == own for cells, own in zip(rows.T, codes, strict=True)]
+        shares = np.average(np.concatenate(ones, axis=1), axis=0, weights=weights)
         terms = _x_log_x((1.0 - family.smoothing) * shares + family.smoothing * towards)
         return weights.sum(), terms.sum(), _size(terms)
 

@@ -1,10 +1,12 @@
 """Variances within clusters beside what the family allows, compared with definitions in NumPy."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
 from fastrbhc import RBHC, linkage
+from fastrbhc._table import encoded
 from fastrbhc.families import (
     Binomial,
     Domain,
@@ -13,8 +15,10 @@ from fastrbhc.families import (
     Multinomial,
     NegativeBinomial,
     Poisson,
+    as_family,
     from_phi,
 )
+from fastrbhc.tree.goodness import goodness_of_clusters
 
 
 def overdispersed(n=200, seed=0):
@@ -224,3 +228,31 @@ def test_the_estimator_has_the_same():
     np.testing.assert_array_equal(model.goodness(X).ratios, reference.ratios)
     with pytest.raises(ValueError, match="X has 3 rows and the fit had 400"):
         model.goodness(X[:3])
+
+
+def test_blocks_of_a_product_are_judged_by_their_own_families():
+    rng = np.random.default_rng(11)
+    table = pd.DataFrame(
+        {
+            "id": np.arange(200),
+            "orders": rng.negative_binomial(1, 1 / 21, 200),  # mean 20, variance 420
+            "colour": rng.choice(list("abc"), 200),
+            "age": rng.normal(40.0, 5.0, 200),
+        }
+    )
+    labels = np.arange(200) % 2
+    family = {"ward": ["age"], "categorical": ["colour"], "poisson": ["orders"], "ignore": ["id"]}
+    tree = linkage(table, family)
+    computed = goodness_of_clusters(
+        tree.family, encoded(table, tree.family), labels, np.ones(200), table.columns
+    )
+    assert computed.names == ("orders", "colour", "age")
+    for column, name in ((0, "poisson"), (2, "ward")):
+        part = table[[computed.names[column]]].to_numpy(float)
+        alone = goodness_of_clusters(as_family(name), part, labels, np.ones(200))
+        np.testing.assert_array_equal(computed.ratios[:, column], alone.ratios[:, 0])
+        assert computed.of_columns[column] == alone.of_columns[0]
+    assert np.isnan(computed.ratios[:, 1]).all()
+    (sentence,) = computed.sentences
+    assert "'orders'" in sentence
+    assert "'poisson'" in sentence

@@ -15,7 +15,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import fastrbhc
 from fastrbhc import RBHC, families
-from fastrbhc._table import placed, table_of
+from fastrbhc._table import encoded, placed, table_of
 from fastrbhc.families import Block, Categorical, Gaussian, Poisson, Product, as_family
 
 MIXED = {
@@ -339,10 +339,91 @@ def test_missing_categories_are_refused(gap):
         fastrbhc.linkage(frame, "categorical")
 
 
-def test_too_many_levels():
-    X = np.arange(5000).astype(str)[:, None]
-    with pytest.raises(ValueError, match=r"5,000 levels.*identifiers"):
-        fastrbhc.linkage(X, "categorical")
+def test_a_cell_is_one_entry_however_many_levels_there_are():
+    X = np.random.default_rng(21).permutation(10_000).astype(str)[:, None]
+    family = placed(as_family("categorical"), X)
+    observed = family.observe(encoded(X, family))
+    assert observed.n_entries == len(X)
+    assert observed.n_columns == 10_001
+
+
+def test_identifiers_are_advised_against():
+    frame = pd.DataFrame({"id": [f"c{row}" for row in range(150)], "size": list("sml") * 50})
+    with pytest.warns(UserWarning, match=r"'id' has 150 levels in 150 rows.*leave it out"):
+        fastrbhc.linkage(frame, "categorical")
+
+
+LEVELS = [
+    {"categorical": [2, 3, 4]},
+    {"ward": [0], "categorical": [2, 4]},
+    {Categorical(smoothing=0.3): [2], "poisson": [1], "categorical": [3, 4]},
+    {"categorical": [4], Categorical(smoothing=0.5): [2, 3]},
+]
+
+
+def with_levels(n, seed):
+    """Numbers and counts with ties, and three columns of levels: many, few, about n/2."""
+    rng = np.random.default_rng(seed)
+    columns = [rng.normal(size=n).round(1), rng.poisson(2.0, n)]
+    columns += [rng.integers(0, most, n) for most in (n, 3, 1 + n // 2)]
+    return np.column_stack(columns).astype(float)
+
+
+def ignoring(family, n_columns):
+    used = {k for columns in family.values() for k in columns}
+    return {**family, "ignore": [k for k in range(n_columns) if k not in used]}
+
+
+@pytest.mark.parametrize("weighted", [None, "whole", "any"])
+@pytest.mark.parametrize("family", LEVELS, ids=str)
+def test_trees_of_many_levels_are_certified(family, weighted):
+    X, rng = with_levels(30, 22), np.random.default_rng(23)
+    weights = {"whole": rng.integers(1, 4, 30).astype(float), "any": rng.exponential(size=30)}
+    weights = weights.get(weighted, np.ones(30))
+    tree = fastrbhc.linkage(X, ignoring(family, 5), sample_weight=weights)
+    certify_greedy(tree, encoded(X, tree.family), weights, tree.family)
+
+
+@pytest.mark.parametrize("family", LEVELS[1:], ids=str)
+def test_indices_agree_on_many_levels(family):
+    # Large enough for the pool of entries to be compacted many times.
+    X = with_levels(1500, 24)
+    reference, *computed = (
+        fastrbhc.linkage(X, ignoring(family, 5), neighbors=neighbors)
+        for neighbors in ("brute", "kd_tree", "auto")
+    )
+    for tree in computed:
+        np.testing.assert_array_equal(tree.merges, reference.merges)
+        np.testing.assert_array_equal(tree.heights, reference.heights)
+
+
+@pytest.mark.parametrize("family", LEVELS, ids=str)
+def test_violations_with_many_levels(family):
+    X = with_levels(25, 25)
+    tree = fastrbhc.linkage(X, ignoring(family, 5), audit=True)
+    rows, weights = encoded(X, tree.family), np.ones(25)
+    found = naive.violations(tree, rows, weights, tree.family)
+    certain, possible = len(found.certain), len(found.certain | found.open)
+    assert certain <= tree.audit.violations <= possible
+
+
+def test_new_rows_beside_clusters_of_many_levels():
+    X = with_levels(60, 26)
+    family = ignoring(LEVELS[2], 5)
+    model = RBHC(family, n_clusters=4).fit(X, sample_weight=np.linspace(0.5, 1.5, 60))
+    new = np.vstack([X[:5], X[5] + [0, 0, 1000, 0, 0]])  # the last level is not known
+    record = model.dendrogram_.family
+    rows, weights = encoded(X, record), np.linspace(0.5, 1.5, 60)
+    members = [np.flatnonzero(model.labels_ == k) for k in range(4)]
+    reference = [
+        [
+            naive.dissimilarity(row[None], np.ones(1), rows[own], weights[own], record)
+            for own in members
+        ]
+        for row in encoded(new, record)
+    ]
+    np.testing.assert_allclose(model.transform(new), reference, rtol=1e-9)
+    np.testing.assert_array_equal(model.predict(new), np.argmin(reference, axis=1))
 
 
 def test_levels_that_do_not_fit():
@@ -505,6 +586,13 @@ def test_new_rows_of_all_kinds():
     np.testing.assert_array_equal(shares.argmax(axis=1), model.predict(new))
 
 
+def test_unknown_levels_are_as_far_as_levels_that_a_cluster_lacks():
+    known = Categorical(levels=(("DE", "FR", "IT"),))
+    X = np.array(["FR"] * 45 + ["DE"] * 5)[:, None]
+    lacking, unknown = (fastrbhc.dissimilarity([[one]], X, known) for one in ("IT", "XX"))
+    assert unknown == lacking
+
+
 def test_unknown_levels_speak_for_no_cluster():
     levels = ["FR"] * 40 + ["DE"] * 5 + ["IT"] * 5 + ["DE"] * 40 + ["FR"] * 5 + ["IT"] * 5
     X = np.array(levels)[:, None]
@@ -514,7 +602,7 @@ def test_unknown_levels_speak_for_no_cluster():
         for level in ("FR", "DE", "XX")
     )
     assert unknown[0] == unknown[1]
-    assert right[0] < unknown[0] < wrong[0]
+    assert right[0] < wrong[0] < unknown[0]
 
 
 def test_the_taylor_value_is_the_sum_over_the_blocks():

@@ -335,7 +335,7 @@ def geometry_of(family: Family, rows: Any) -> Any:
     'Separable'
     """
     n_columns = rows.shape[1]
-    if isinstance(rows, SparseObservations):
+    if isinstance(rows, SparseObservations) and family.separable:
         return sparse_geometry(family, n_columns)
     if isinstance(rows, PartlyObserved):
         return observed_geometry(family, n_columns)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._engine.clusters.observations import Observations
-from fastrbhc._engine.geometry.separable import separable_geometry
+from fastrbhc._engine.clusters.sparse_rows import SparseObservations
+from fastrbhc._engine.geometry.sparse import sparse_geometry
 from fastrbhc.families._columns import Table
 from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._smoothing import check_contraction, contraction
@@ -18,8 +18,11 @@ from fastrbhc.families.multinomial import Multinomial
 # The code of a level that the rows of the fit did not have.
 _UNSEEN = -1.0
 
-# Rows are made of one number per level.
-_MOST_LEVELS = 4096
+# A column with more levels than this share of the rows is probably an identifier.
+_SHARE_OF_IDENTIFIERS, _FEWEST_IDENTIFIERS = 0.9, 100
+
+# The most levels that coordinates tell apart in one column; they are for pictures and densities.
+_MOST_COORDINATES = 50
 
 
 # Not separable in the sense of the contract: rows have one column for several of the statistic.
@@ -40,8 +43,7 @@ class Categorical(NamedTuple):
         paper's φ₀).
     levels : tuple of tuples of str
         The levels of each column; by default those that occur in the rows of the fit. A level of
-        new rows that is not among them has a share in none: it is nearer to a cluster than a level
-        that is rare there, and farther than a frequent one.
+        new rows that is not among them is one more level, which no cluster has.
 
     Examples
     --------
@@ -83,14 +85,6 @@ class Categorical(NamedTuple):
                 )
             return self
         found = tuple(tuple(sorted(set(table.text(k)))) for k in range(table.n_columns))
-        total = sum(map(len, found))
-        if total > _MOST_LEVELS:
-            most = int(np.argmax([len(column) for column in found]))
-            raise ValueError(
-                f"the columns of categories have {total:,} levels, {len(found[most]):,} of them in "
-                f"{table.label(most)}, and {_MOST_LEVELS:,} are possible. Join rare levels into "
-                "one, or leave that column out: identifiers say nothing about clusters"
-            )
         return self._replace(levels=found)
 
     def encode(self, table: Table) -> NDArray[np.float64]:
@@ -106,42 +100,84 @@ class Categorical(NamedTuple):
             values[:, k] = [codes.get(level, _UNSEEN) for level in table.text(k)]
         return values
 
-    def width(self, n_columns: int) -> int:
-        """The number of levels of all columns."""
+    @property
+    def n_levels(self) -> int:
+        """The number of levels of all columns together."""
         return sum(map(len, self.levels))
 
-    def observe(self, X: NDArray[np.float64]) -> Observations:
-        means, start = np.zeros((X.shape[0], self.width(X.shape[1]))), 0
-        for k, column in enumerate(self.levels):
-            known = np.flatnonzero(X[:, k] >= 0.0)
-            means[known, start + X[known, k].astype(np.int64)] = 1.0
-            start += len(column)
-        return Observations(means)
+    def width(self, n_columns: int) -> int:
+        """The number of columns of the statistics: one for each level, and one for all others."""
+        return self.n_levels + len(self.levels)
+
+    def observe(self, X: NDArray[np.float64]) -> SparseObservations:
+        """One entry for each cell, however many levels there are.
+
+        Other levels of a column, which new rows may have, share a place after all levels.
+        """
+        n, n_columns = X.shape
+        starts = np.cumsum([0, *map(len, self.levels)])[:-1]
+        others = self.n_levels + np.arange(n_columns)
+        places = np.where(X >= 0.0, starts + X, others).astype(np.int32)
+        places.sort(axis=1)
+        return SparseObservations(
+            columns=places.ravel(),
+            values=np.ones(places.size),
+            starts=n_columns * np.arange(n + 1),
+            n_columns=self.n_levels + n_columns,
+            which=np.arange(n),
+        )
 
     def geometry(self, n_features: int) -> Any:
-        towards = len(self.levels) / max(n_features, 1)
-        scale, offset = contraction(self.smoothing, towards)
+        scale, offset = contraction(self.smoothing, len(self.levels) / max(self.n_levels, 1))
         # The same φ; names of levels are nothing for kernels.
-        geometry: Any = separable_geometry(Multinomial(), n_features)
+        geometry = sparse_geometry(Multinomial(), self.width(n_features))
         return geometry._replace(scale=scale, offset=offset)
 
     def n_parameters(self, n_features: int) -> int:
-        return n_features - len(self.levels)
+        return self.n_levels - len(self.levels)
 
-    def in_units_of_rows(self, means: NDArray[np.float64]) -> NDArray[Any]:
-        """The most frequent level of each column, with its share."""
+    def in_units_of_rows(self, means: Any) -> NDArray[Any]:
+        """The most frequent level of each column, with its share, from sparse means."""
         out = np.empty((means.shape[0], len(self.levels)), object)
         ends = np.cumsum([0, *map(len, self.levels)])
         for k, (start, stop) in enumerate(pairwise(ends)):
-            for row, shares in enumerate(means[:, start:stop]):
-                most = int(np.argmax(shares)) if np.isfinite(shares).all() else -1
-                text = f"{self.levels[k][most]} ({shares[most]:.0%})" if most >= 0 else ""
-                out[row, k] = text
+            shares = means[:, start:stop]
+            most, largest = np.ravel(shares.argmax(axis=1)), shares.max(axis=1).toarray().ravel()
+            out[:, k] = [
+                f"{self.levels[k][place]} ({share:.0%})" if share > 0.0 else ""
+                for place, share in zip(most.tolist(), largest, strict=True)
+            ]
         return out
 
     def coordinates(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Roots of the shares, doubled, whose variances are about alike."""
-        return 2.0 * np.sqrt(self.observe(X).means)
+        """Roots of the shares, doubled, whose variances are about alike.
+
+        Of many levels in a column, the most frequent ones, and one coordinate for all others.
+        """
+        parts = []
+        for k, column in enumerate(self.levels):
+            codes = X[:, k].astype(np.int64)
+            counts = np.bincount(codes[codes >= 0], minlength=len(column))
+            frequent = np.arange(len(column))
+            if len(column) > _MOST_COORDINATES:
+                frequent = np.sort(np.argsort(-counts, kind="stable")[: _MOST_COORDINATES - 1])
+            is_level = codes[:, None] == frequent
+            parts.append(is_level)
+            if frequent.size < len(column):
+                parts.append(~is_level.any(axis=1, keepdims=True))
+        return 2.0 * np.concatenate(parts, axis=1)
+
+    def advice(self, X: NDArray[np.float64], names: list[str] | None) -> list[str]:
+        """Columns that are probably identifiers."""
+        found, n = [], X.shape[0]
+        for k, column in enumerate(self.levels):
+            if len(column) > _SHARE_OF_IDENTIFIERS * n and n >= _FEWEST_IDENTIFIERS:
+                label = f"column {k}" if names is None else f"the column {names[k]!r}"
+                found.append(
+                    f"{label} has {len(column):,} levels in {n:,} rows. Identifiers say nothing "
+                    "about clusters: leave it out"
+                )
+        return found
 
     def draw_one_cluster(self, X: Any, rng: np.random.Generator) -> Any:
         return np.column_stack([rng.choice(column, column.size) for column in X.T])

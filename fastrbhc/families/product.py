@@ -8,8 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from fastrbhc._engine.clusters.observations import Observations
+from fastrbhc._engine.clusters.sparse_rows import SparseObservations
+from fastrbhc._engine.geometry.contract import storage
 from fastrbhc._engine.geometry.product import product_geometry
 from fastrbhc.families._columns import Table, placed_columns
 from fastrbhc.families._interface import Domain, as_family, family
@@ -126,8 +129,14 @@ class Product(NamedTuple):
             (block.family, np.ascontiguousarray(X[:, list(block.columns)])) for block in self.blocks
         ]
 
-    def observe(self, X: NDArray[np.float64]) -> Observations:
-        found = [block.observe(part) for block, part in self.parts(X)]
+    def observe(self, X: NDArray[np.float64]) -> Observations | SparseObservations:
+        observed = [block.observe(part) for block, part in self.parts(X)]
+        if len(observed) == 1:
+            return observed[0]
+        sparse = tuple(part for part in observed if isinstance(part, SparseObservations))
+        found = [part for part in observed if not isinstance(part, SparseObservations)]
+        if not found:
+            return Observations(np.empty((X.shape[0], 0)), sparse=sparse)
         rests = [part.residuals for part in found]
         residuals = None
         if any(rest is not None for rest in rests):
@@ -138,16 +147,19 @@ class Product(NamedTuple):
                 ],
                 axis=1,
             )
-        return Observations(np.concatenate([part.means for part in found], axis=1), residuals)
+        means = np.concatenate([part.means for part in found], axis=1)
+        return Observations(means, residuals, sparse=sparse)
 
     def geometry(self, n_features: int) -> Any:
-        blocks = [
-            (block.family.geometry(width), width, block.weight)
-            for block, width in zip(self.blocks, self._widths(), strict=True)
-        ]
+        blocks = []
+        for block, width in zip(self.blocks, self.widths(), strict=True):
+            geometry = block.family.geometry(width)
+            # Sparse statistics have no columns among the dense ones.
+            dense = 0 if storage(geometry, width).sparse_columns else width
+            blocks.append((geometry, dense, block.weight))
         return blocks[0][0] if len(blocks) == 1 else product_geometry(blocks)
 
-    def _widths(self) -> list[int]:
+    def widths(self) -> list[int]:
         """The number of columns of each block's statistics."""
         return [
             block.family.width(len(block.columns))
@@ -156,12 +168,13 @@ class Product(NamedTuple):
             for block in self.blocks
         ]
 
-    def in_units_of_rows(self, means: NDArray[np.float64]) -> NDArray[Any]:
-        ends = np.cumsum([0, *self._widths()])
-        parts = [
-            block.family.in_units_of_rows(means[:, start:stop])
-            for block, (start, stop) in zip(self.blocks, pairwise(ends), strict=True)
-        ]
+    def in_units_of_rows(self, means: Any) -> NDArray[Any]:
+        parts, ends = [], np.cumsum([0, *self.widths()])
+        for block, (start, stop) in zip(self.blocks, pairwise(ends), strict=True):
+            part = means[:, start:stop]
+            if issparse(part) and not hasattr(block.family, "levels"):
+                part = part.toarray()
+            parts.append(block.family.in_units_of_rows(part))
         kind = object if any(part.dtype == object for part in parts) else np.float64
         out = np.full((means.shape[0], self.n_columns), np.nan, kind)
         for block, part in zip(self.blocks, parts, strict=True):
@@ -195,7 +208,7 @@ class Product(NamedTuple):
     def n_parameters(self, n_features: int) -> int:
         return sum(
             block.family.n_parameters(width)
-            for block, width in zip(self.blocks, self._widths(), strict=True)
+            for block, width in zip(self.blocks, self.widths(), strict=True)
         )
 
     def draw_one_cluster(self, X: Any, rng: np.random.Generator) -> Any:

@@ -28,6 +28,8 @@ _MOST_NAMED, _MOST_LINES, _MOST_SHOWN = 3, 20, 8
 _BY_FAMILY = "the variance function of the family"
 _BY_COLUMN = "the variance of the column within all clusters, because each cluster has its own"
 _BY_ALL = "the variance within all clusters, the same in all columns for the family"
+_BY_BLOCK = "what the family of each column is compared with"
+_BY_NOTHING = "nothing: levels vary as draws with their shares do"
 
 Floats = NDArray[np.float64]
 
@@ -67,11 +69,14 @@ class Goodness:
     family : record
         The family.
     names : tuple of str
-        Names of the columns.
+        Names of the columns; those that a product leaves out are not among them.
+    blocks : tuple of Goodness
+        That of each block of a product.
 
     Notes
     -----
-    Zeros and ones cannot vary more than Bernoulli values of the same mean: their ratios are near 1
+    Categories have no ratios: a level is one draw, and cannot vary more than its share says. Nor
+    can zeros and ones vary more than Bernoulli values of the same mean: their ratios are near 1
     whatever the clusters are like. Clusters that are cut too fine vary less than the family allows,
     because they were made of rows that agree.
 
@@ -96,10 +101,13 @@ class Goodness:
     compared_with: str
     family: Family
     names: tuple[str, ...] = field(repr=False)
+    blocks: tuple[Goodness, ...] = ()
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """What is worth to know, in words; empty if the family suits the rows."""
+        if self.blocks:
+            return tuple(sentence for block in self.blocks for sentence in block.sentences)
         if self.compared_with != _BY_FAMILY:
             return ()
         over = np.flatnonzero(np.nan_to_num(self.of_columns) >= TOO_MUCH)
@@ -210,11 +218,17 @@ def goodness_of_clusters(
     family: Family, rows: Any, labels: NDArray[np.int64], copies: Floats, names: Any = None
 ) -> Goodness:
     """The same for rows that have been checked, with their labels and weights."""
+    if hasattr(family, "blocks"):
+        return _of_product(family, rows, labels, copies, names)
     k = int(labels.max()) + 1
     sizes = np.bincount(labels, copies, k).astype(np.float64)
     freedom = np.maximum(sizes - 1.0, 0.0)[:, None]
-    means, squares = _moments(family.observe(rows), labels, copies, k)
-    allowed, compared_with = _allowed(family, means, squares, freedom)
+    if hasattr(family, "levels"):
+        means = squares = allowed = np.zeros((k, rows.shape[1]))
+        compared_with = _BY_NOTHING
+    else:
+        means, squares = _moments(family.observe(rows), labels, copies, k)
+        allowed, compared_with = _allowed(family, means, squares, freedom)
     with np.errstate(invalid="ignore", divide="ignore"):
         ratios = np.where((freedom > 0.0) & (allowed > 0.0), squares / (freedom * allowed), np.nan)
         of_columns = squares.sum(axis=0) / (freedom * allowed).sum(axis=0)
@@ -233,6 +247,39 @@ def goodness_of_clusters(
         compared_with,
         family,
         given,
+    )
+
+
+def _of_product(
+    family: Any, rows: Any, labels: NDArray[np.int64], copies: Floats, names: Any
+) -> Goodness:
+    """Each block by itself, and the columns of all together in their order."""
+    found, columns = [], []
+    for block, (record, part) in zip(family.blocks, family.parts(rows), strict=True):
+        given = [f"x{j}" if names is None else names[j] for j in block.columns]
+        found.append(goodness_of_clusters(record, part, labels, copies, given))
+        columns += block.columns
+    order = np.argsort(columns)
+
+    def together(attribute: str) -> Floats:
+        joined: Floats = np.concatenate([getattr(part, attribute) for part in found], axis=-1)
+        return joined[..., order]
+
+    of_columns = together("of_columns")
+    varied = of_columns[~np.isnan(of_columns)]
+    labelled = [name for part in found for name in part.names]
+    return Goodness(
+        together("ratios"),
+        together("shrunk"),
+        of_columns,
+        float(np.median(varied)) if varied.size else np.nan,
+        together("dispersions"),
+        found[0].few,
+        found[0].sizes,
+        _BY_BLOCK,
+        family,
+        tuple(labelled[place] for place in order),
+        tuple(found),
     )
 
 

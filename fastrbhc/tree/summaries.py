@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from fastrbhc._engine.clusters.build import clusters_of_groups
-from fastrbhc._engine.clusters.build_sparse import sparse_means
+from fastrbhc._engine.clusters.build_sparse import means_of
 from fastrbhc._engine.clusters.observations import weighted
 from fastrbhc._engine.clusters.partly_observed import PartlyObserved
 from fastrbhc._engine.clusters.record import Clusters
+from fastrbhc._engine.clusters.sparse_rows import SparseObservations
 from fastrbhc._engine.traversal import common_labels
 from fastrbhc._optional import require
 from fastrbhc._row_validation import check_rows, column_names
@@ -88,7 +89,7 @@ def summary_of_cut(
         names = tree.feature_names
     observed = weighted(observe(family, rows), weights)
     n_top = number_of_top_columns(n_top, n_columns)
-    if n_top or sparse.issparse(rows) or isinstance(observed, PartlyObserved):
+    if n_top or _has_other_means(observed):
         geometry = geometry_of(family, observed)
         clusters = clusters_of_groups(geometry, observed, labels, int(labels.max()) + 1)
         return summary_of_statistics(tree, labels, family, clusters, n_columns, names, n_top)
@@ -124,12 +125,18 @@ def summary_of_statistics(
         geometry = None if family.separable else family.geometry(clusters.means.shape[0])
         top = top_columns(family, geometry, clusters, n_columns, names, n_top)
         return frame.assign(**top)
-    if clusters.segments.n_columns:
-        means = sparse_means(clusters)
-    else:
-        means = np.where(np.isnan(clusters.weights), np.nan, clusters.means).T
+    means: Any = means_of(clusters)
+    if family.separable and sparse.issparse(means):
+        means = np.where(np.isnan(clusters.weights)[:, None], np.nan, means.toarray())
     used = _of_used_columns(family, family.in_units_of_rows(means), names)
     return summary_of_clusters(tree, labels, weights, *used)
+
+
+def _has_other_means(observed: Any) -> bool:
+    """Whether the mean of a cluster is not just that of dense rows."""
+    if isinstance(observed, SparseObservations | PartlyObserved):
+        return True
+    return bool(observed.sparse)
 
 
 def _of_used_columns(

@@ -96,11 +96,13 @@ def _columns(family: Any, n_columns: int, names: Sequence[str] | None) -> Sequen
             )
         ]
     if hasattr(family, "levels"):
-        return [
+        columns = [
             Column(f"{label}={level}", True)
             for label, levels in zip(labels, family.levels, strict=True)
             for level in levels
         ]
+        # Other levels of each column have a place too, which is empty in the rows of the fit.
+        return columns + [Column(label, True) for label in labels]
     return [Column(label, family.domain.lower >= 0.0) for label in labels]
 
 
@@ -120,7 +122,7 @@ def _contrasts(family: Any, clusters: Clusters, n_columns: int) -> Iterator[Tell
         yield from _contrasts_of_blocks(family, clusters)
         return
     if hasattr(family, "levels"):  # one column for each level
-        n_columns = clusters.means.shape[0]
+        n_columns = family.width(n_columns)
         geometry: Any = family.geometry(n_columns)
         smoothing = (geometry.scale, geometry.offset)
         yield from _contrasts_of_columns(geometry.family, clusters, n_columns, smoothing)
@@ -135,7 +137,7 @@ def _contrasts_of_blocks(family: Any, clusters: Clusters) -> Iterator[Telling]:
         _contrasts(block.family, view, len(block.columns))
         for block, view in zip(family.blocks, views, strict=True)
     ]
-    starts = np.cumsum([0, *(view.means.shape[0] for view in views)])
+    starts = np.cumsum([0, *family.widths()])
     for parts in zip(*found, strict=True):
         yield Telling(
             parts[0].slot,

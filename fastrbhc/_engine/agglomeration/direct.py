@@ -50,23 +50,34 @@ def direct(geometry: Any, points: Observations, threshold: float) -> Merges:
     """Merge the globally nearest pair of points until none is nearer than the threshold."""
     n, n_features = points.means.shape
     key = _with_types(geometry), n_features
-    # Removed while it is in use, so that another thread makes its own.
-    state = _KEPT.pop(key, None) or _new_state(geometry, n_features)
+    if points.sparse:  # the room that entries need depends on the points
+        state = _new_state(geometry, points)
+    else:
+        # Removed while it is in use, so that another thread makes its own.
+        kept = _KEPT.pop(key, None)
+        room = Observations(np.zeros((MOST_POINTS, n_features)))
+        state = _new_state(geometry, room) if kept is None else kept
+        _put(state, points)
     clusters, log = state.clusters, state.log
-    clusters.scatter[:] = 0.0
-    clusters.residuals[:] = 0.0
-    put_points(clusters, points)
     ranks = np.arange(clusters.ranks.size)
     clusters.ranks[:], log.nodes[:] = ranks, ranks
-    if clusters.cached.shape[1]:
-        cache_of_points(geometry, clusters, state.scratch)
     log.n_merges, log.n_alive, state.threshold = 0, n, threshold
     _merge_all(state, n)
     m = log.n_merges
     merges = Merges(log.children[:m].copy(), log.heights[:m].copy())
-    if len(_KEPT) < _MOST_KEPT:
+    if len(_KEPT) < _MOST_KEPT and not points.sparse:
         _KEPT[key] = state
     return merges
+
+
+def _put(state: Direct, points: Observations) -> None:
+    """Put the points into a state that may have been used before."""
+    clusters = state.clusters
+    clusters.scatter[:] = 0.0
+    clusters.residuals[:] = 0.0
+    put_points(clusters, points)
+    if clusters.cached.shape[1]:
+        cache_of_points(state.geometry, clusters, state.scratch)
 
 
 def _with_types(value: Any) -> Any:
@@ -74,12 +85,13 @@ def _with_types(value: Any) -> Any:
     return (type(value), *map(_with_types, value)) if isinstance(value, tuple) else value
 
 
-def _new_state(geometry: Any, n_features: int) -> Direct:
-    room = Observations(np.zeros((MOST_POINTS, n_features)))
-    clusters = clusters_of_points(geometry, room, padded=True, mirrored=False)
+def _new_state(geometry: Any, points: Observations) -> Direct:
+    """A state with room for as many points; its pool is never compacted."""
+    n, n_features = points.means.shape
+    clusters = clusters_of_points(geometry, points, padded=True, mirrored=False, n_unions=n)
     log = MergeLog(
-        children=np.empty((MOST_POINTS - 1, 2), np.int64),
-        heights=np.empty(MOST_POINTS - 1),
+        children=np.empty((n - 1, 2), np.int64),
+        heights=np.empty(n - 1),
         nodes=clusters.ranks.copy(),
         n_merges=0,
         n_alive=0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import reduce
 from typing import Any, Literal
 
@@ -23,10 +24,17 @@ from fastrbhc._engine.clusters.record import (
     Clusters,
     Widths,
     empty_clusters,
+    joined,
     selected,
     with_blocks,
 )
 from fastrbhc._engine.clusters.scratch import new_scratch
+from fastrbhc._engine.clusters.segments import Segments
+from fastrbhc._engine.clusters.sparse_blocks import (
+    SparseGroups,
+    put_sparse_points,
+    segments_for_points,
+)
 from fastrbhc._engine.clusters.sparse_rows import SparseObservations
 from fastrbhc._engine.geometry.contract import (
     add_row,
@@ -43,6 +51,9 @@ from fastrbhc._engine.records import replaced
 # Means are divided by the radius of all: below this its reciprocal, squared, would overflow.
 _SMALLEST_RADIUS = 1e-150
 
+# New rows that are put beside clusters together.
+_ROWS_AT_A_TIME = 1024
+
 
 def clusters_of_points(
     geometry: Any,
@@ -50,28 +61,33 @@ def clusters_of_points(
     padded: bool = False,
     mirrored: bool = True,
     by_cluster: bool = False,
+    n_unions: int = 0,
 ) -> Clusters:
     """One slot per point; the order of the points decides ties.
 
     If padded, free slots fill up the last leaf, and spare slots follow. Without a mirror there are
     no scan features either, and no ``lower_bounds``. If a mirror is scanned instead of the means,
     the means can be stored by cluster. This makes exact values faster with many columns, because
-    the columns of a mean share cache lines.
+    the columns of a mean share cache lines. There is room for the entries of so many unions at
+    least, in sparse blocks.
     """
     if isinstance(points, SparseObservations):
         return clusters_of_sparse_points(geometry, points, padded)
     n, n_features = points.means.shape
     leaves = -(-n // LEAF_SIZE) * LEAF_SIZE
     capacity = leaves + min(SPARE, leaves) if padded else n
-    clusters = _empty_clusters(geometry, capacity, n_features, mirrored)
+    segments = segments_for_points(points, capacity, n_unions)
+    clusters = _empty_clusters(geometry, segments, n_features, mirrored)
     if by_cluster and mirrored and storage(geometry, n_features).by_cluster:
         clusters = _with_order(clusters, "F")
     put_points(clusters, points)
+    put_sparse_points(clusters, points)
+    clusters.width = points.width
     if mirrored:
         clusters = _with_frame(geometry, clusters)
         if not (clusters.mirror.values.shape[0] or clusters.blocks):  # means are scanned after all
             clusters = _with_order(clusters, "C")
-    if clusters.cached.shape[1]:
+    if clusters.cached.shape[1] or points.sparse:
         cache_of_points(geometry, clusters, new_scratch(geometry, n_features))
     return clusters
 
@@ -107,7 +123,9 @@ def clusters_of_groups(
     if isinstance(rows, SparseObservations):
         return clusters_of_sparse_groups(geometry, rows, labels, n_groups)
     n, n_features = rows.means.shape
-    clusters = _empty_clusters(geometry, n_groups, n_features)
+    groups = SparseGroups(rows, labels, n_groups)
+    clusters = _empty_clusters(geometry, groups.segments(), n_features)
+    groups.put(clusters)
     weights = np.ones(n) if rows.weights is None else rows.weights
     residuals = np.zeros((1, n_features)) if rows.residuals is None else rows.residuals
     errors, scratch = np.zeros(n_groups), new_scratch(geometry, n_features)
@@ -142,6 +160,11 @@ def nearest_clusters(
         return nearest_sparse_clusters(geometry, clusters, rows)
     n, n_features = rows.means.shape
     labels = np.empty(n, np.int64)
+    if rows.sparse:
+        scratch = new_scratch(geometry, n_features)
+        for start, stop, enlarged in with_new_rows(geometry, clusters, rows):
+            _assign_last(geometry, enlarged, scratch, labels[start:stop])
+        return labels
     weights = np.ones(n) if rows.weights is None else rows.weights
     residuals = np.zeros((1, n_features)) if rows.residuals is None else rows.residuals
     scratch, alike = new_scratch(geometry, n_features), storage(geometry, n_features).points_alike
@@ -151,6 +174,18 @@ def nearest_clusters(
     for start, stop in portions(n, k * (n_features + clusters.scatter.shape[1])):
         _assign(geometry, enlarged, values, residuals, weights, alike, scratch, labels, start, stop)
     return labels
+
+
+def with_new_rows(
+    geometry: Any, clusters: Clusters, rows: Observations
+) -> Iterator[tuple[int, int, Clusters]]:
+    """Runs of rows, with the clusters and, in slots after them, each of these rows."""
+    n, k = rows.shape[0], clusters.weights.size
+    for first, last in portions(n, k * (rows.width + clusters.scatter.shape[1])):
+        for start in range(first, last, _ROWS_AT_A_TIME):
+            stop = min(start + _ROWS_AT_A_TIME, last)
+            points = clusters_of_points(geometry, rows.take(np.arange(start, stop)))
+            yield start, stop, joined(clusters, points)
 
 
 def variances_at(family: Any, means: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -165,17 +200,19 @@ def variances_at(family: Any, means: NDArray[np.float64]) -> NDArray[np.float64]
     return variances.reshape(means.shape)
 
 
-def _empty_clusters(geometry: Any, n: int, n_features: int, mirrored: bool = True) -> Clusters:
+def _empty_clusters(
+    geometry: Any, segments: Segments, n_features: int, mirrored: bool = True
+) -> Clusters:
     widths = _widths(geometry, n_features, mirrored)
     clusters = empty_clusters(
-        n,
+        segments.places.shape[0],
         n_features,
         scatter=widths.scatter,
         cached=widths.cached,
         scan_features=widths.scan_features,
         mirrored=widths.mirrored,
     )
-    return with_blocks(clusters, widths.blocks)
+    return with_blocks(replaced(clusters, segments=segments), widths.blocks)
 
 
 def _widths(geometry: Any, n_features: int, mirrored: bool) -> Widths:
@@ -190,8 +227,10 @@ def _widths(geometry: Any, n_features: int, mirrored: bool) -> Widths:
         columns=n_features,
         scatter=sizes.scatter,
         cached=sizes.cached,
-        scan_features=sizes.scan_features if mirrored else 0,
+        scan_features=sizes.scan_features if mirrored or sizes.sparse_columns else 0,
         mirrored=n_features if sizes.mirrored and mirrored else 0,
+        segments=int(sizes.sparse_columns > 0),
+        sparse_columns=sizes.sparse_columns,
     )
 
 
@@ -212,6 +251,8 @@ def _with_frame(geometry: Any, clusters: Clusters) -> Clusters:
         pairs = zip(blocks_of(geometry, clusters.means.shape[0]), clusters.blocks, strict=True)
         blocks = tuple(_with_frame(block, view) for (block, _), view in pairs)
         return replaced(clusters, blocks=blocks)
+    if not clusters.means.shape[0]:
+        return clusters
     mirror = clusters.mirror
     lowest, highest = np.fmin.reduce(clusters.means, axis=1), np.fmax.reduce(clusters.means, axis=1)
     mirror.centre[:] = 0.5 * lowest + 0.5 * highest
@@ -229,7 +270,8 @@ def _with_frame(geometry: Any, clusters: Clusters) -> Clusters:
 @kernel
 def _refresh(geometry, clusters, count, scratch):
     for i in range(count):
-        refresh(geometry, clusters, i, scratch)
+        if clusters.weights[i] != 0.0:
+            refresh(geometry, clusters, i, scratch)
 
 
 @kernel
@@ -289,6 +331,18 @@ def _all_pairs(geometry, clusters, scratch, out):
         for j in range(i + 1, clusters.weights.size):
             out[entry] = dissimilarity(geometry, clusters, i, j, np.inf, scratch)
             entry += 1
+
+
+@kernel
+def _assign_last(geometry, clusters, scratch, labels):
+    """Find the nearest of the first slots to each of the last ones."""
+    k = clusters.weights.size - labels.size
+    for row in range(labels.size):
+        best, labels[row] = np.inf, 0
+        for j in range(k):
+            value = dissimilarity(geometry, clusters, j, k + row, best, scratch)
+            if value < best:
+                best, labels[row] = value, j
 
 
 @kernel

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, hstack, issparse
 
 from fastrbhc._engine.clusters.portions import portions
 from fastrbhc._engine.clusters.record import LEAF_SIZE, SPARE, Clusters, empty_clusters, selected
 from fastrbhc._engine.clusters.scratch import new_scratch
-from fastrbhc._engine.clusters.segments import Segments
+from fastrbhc._engine.clusters.segments import Segments, new_segments
 from fastrbhc._engine.clusters.sparse_rows import SparseObservations, put_rows
 from fastrbhc._engine.geometry.contract import dissimilarity, refresh, storage
 from fastrbhc._engine.geometry.sparse import bound
@@ -37,16 +38,15 @@ def clusters_of_sparse_points(
     clusters.weights[n:] = np.nan
     clusters.ranks[:n] = order
     clusters.n_slots = n
-    _put(clusters, points, clusters.weights[:n])
+    put_sparse(clusters.segments, points, clusters.weights[:n])
     _refresh(geometry, clusters, 0, n, new_scratch(geometry, 0))
     return clusters
 
 
-def _put(clusters: Clusters, rows: SparseObservations, weights: NDArray[np.float64]) -> None:
+def put_sparse(segments: Segments, rows: SparseObservations, weights: NDArray[np.float64]) -> None:
+    """Put rows with these weights into the first slots, one after another."""
     sizes = np.ones(1) if rows.sizes is None else rows.sizes
-    put_rows(
-        rows.columns, rows.values, rows.starts, sizes, rows.which, weights, clusters.segments, 0
-    )
+    put_rows(rows.columns, rows.values, rows.starts, sizes, rows.which, weights, segments, 0)
 
 
 def clusters_of_sparse_groups(
@@ -55,7 +55,7 @@ def clusters_of_sparse_groups(
     """One slot per group of rows; the slot of a group without weight is free."""
     groups, rests, weights = rows.group_sums(labels, n_groups)
     clusters = _empty(geometry, n_groups, groups, whole=rests.size == 0)
-    _put(clusters, groups, np.ones(n_groups))
+    put_sparse(clusters.segments, groups, np.ones(n_groups))
     clusters.segments.rests[: rests.size] = rests
     clusters.weights[:] = weights
     for i in np.flatnonzero(weights > 0.0):
@@ -129,15 +129,27 @@ def _segment(clusters: Clusters, slot: int) -> tuple[NDArray[np.int32], NDArray[
     return clusters.segments.columns[start:stop], clusters.segments.sums[start:stop]
 
 
-def sparse_means(clusters: Clusters) -> NDArray[np.float64]:
-    """The means of all slots as a dense matrix (k, d), NaN for free slots: for few columns only."""
-    means = np.zeros((clusters.weights.size, clusters.segments.n_columns))
-    for slot, weight in enumerate(clusters.weights):
-        columns, sums = _segment(clusters, slot)
-        means[slot, columns] = sums / weight
-        if np.isnan(weight):
-            means[slot] = np.nan
-    return means
+def means_of(clusters: Clusters) -> Any:
+    """The means of all slots (k, d): an array, NaN for free slots, or if any are sparse, CSR."""
+    if clusters.blocks:
+        parts = [means_of(block) for block in clusters.blocks]
+        if any(map(issparse, parts)):
+            return hstack([csr_array(part) for part in parts], format="csr")
+        return np.concatenate(parts, axis=1)
+    if not clusters.segments.places.shape[1]:
+        return np.where(np.isnan(clusters.weights), np.nan, clusters.means).T
+    slots = range(clusters.weights.size)
+    segments = [_segment(clusters, slot) for slot in slots]
+    sizes = [columns.size for columns, _ in segments]
+    sums = np.concatenate([sums for _, sums in segments])
+    return csr_array(
+        (
+            sums / np.repeat(clusters.weights, sizes),
+            np.concatenate([columns for columns, _ in segments]),
+            np.cumsum([0, *sizes]),
+        ),
+        shape=(len(slots), clusters.segments.n_columns),
+    )
 
 
 def _compare(
@@ -194,22 +206,10 @@ def _heaviest_first(points: SparseObservations) -> NDArray[np.intp]:
 
 
 def _empty(geometry: Any, capacity: int, points: SparseObservations, whole: bool) -> Clusters:
-    entries, sizes = points.n_entries, storage(geometry, 0)
+    sizes = storage(geometry, 0)
     clusters = empty_clusters(capacity, 0, cached=sizes.cached, scan_features=sizes.scan_features)
-    longest = min(entries, points.n_columns)
-    # Further digits take more memory: there is less room for new entries then.
-    room = entries + 3 * entries // 4 + longest if whole else entries + entries // 4 + longest
-    segments = Segments(
-        columns=np.empty(room, np.int32),
-        sums=np.empty(room),
-        rests=np.empty(0 if whole else room),
-        places=np.zeros((capacity, 2), np.int64),
-        end=np.zeros(1, np.int64),
-        n_columns=points.n_columns,
-        longest=longest,
-    )
-    width = 1 + entries // max(points.which.size, 1)
-    return replaced(clusters, segments=segments, width=width)
+    segments = new_segments(capacity, (points.n_columns,), (points.n_entries,), whole)
+    return replaced(clusters, segments=segments, width=points.width)
 
 
 @kernel

@@ -7,14 +7,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._engine.clusters.build import place_row
+from fastrbhc._engine.clusters.build import place_row, with_new_rows
 from fastrbhc._engine.clusters.build_sparse import sparse_contrasts, sparse_row_dissimilarities
 from fastrbhc._engine.clusters.observations import Observations
 from fastrbhc._engine.clusters.portions import portions
 from fastrbhc._engine.clusters.record import Clusters, copy_slot, selected
 from fastrbhc._engine.clusters.scratch import new_scratch
 from fastrbhc._engine.clusters.sparse_rows import SparseObservations
-from fastrbhc._engine.geometry.contract import dissimilarity, merge, storage
+from fastrbhc._engine.geometry.contract import (
+    block_factors,
+    blocks_of,
+    dissimilarity,
+    merge,
+    storage,
+)
 from fastrbhc._engine.geometry.separable_columns import divergence
 from fastrbhc._engine.jit import kernel
 
@@ -28,6 +34,12 @@ def row_dissimilarities(
     n, n_features = rows.means.shape
     k = clusters.weights.size
     out = np.empty((n, k))
+    if rows.sparse:
+        scratch = new_scratch(geometry, n_features)
+        for start, stop, enlarged in with_new_rows(geometry, clusters, rows):
+            _compare_last(geometry, enlarged, scratch, out[start:stop])
+        out[:, np.isnan(clusters.weights)] = np.inf
+        return out
     weights = np.ones(n) if rows.weights is None else rows.weights
     residuals = np.zeros((1, n_features)) if rows.residuals is None else rows.residuals
     scratch, alike = new_scratch(geometry, n_features), storage(geometry, n_features).points_alike
@@ -48,6 +60,8 @@ def separations(geometry: Any, clusters: Clusters) -> tuple[NDArray[np.float64],
     out, taken = np.zeros(k), np.flatnonzero(clusters.weights > 0.0)
     if taken.size < 2:
         return out, 0.0
+    if clusters.blocks:
+        return _separations_of_blocks(geometry, clusters)
     if clusters.segments.n_columns:
         return _sparse_separations(geometry, clusters, taken, out)
     # The clusters, the unions of each with all later ones, and three more slots.
@@ -56,6 +70,21 @@ def separations(geometry: Any, clusters: Clusters) -> tuple[NDArray[np.float64],
     total = _separate(geometry, selected(clusters, slots), new_scratch(geometry, n_features), found)
     out[taken] = found
     return out, float(total)
+
+
+def _separations_of_blocks(geometry: Any, clusters: Clusters) -> tuple[NDArray[np.float64], float]:
+    """The same for a product, whose d is a sum over blocks."""
+    out, total = np.zeros(clusters.weights.size), 0.0
+    blocks = zip(
+        blocks_of(geometry, clusters.means.shape[0]),
+        clusters.blocks,
+        block_factors(geometry),
+        strict=True,
+    )
+    for (block, _), view, factor in blocks:
+        found, together = separations(block, view)
+        out, total = out + factor * found, total + factor * together
+    return out, total
 
 
 def _sparse_separations(
@@ -123,6 +152,15 @@ def _fill(geometry, clusters, means, residuals, weights, alike, scratch, out, st
     for row in range(start, stop):
         place_row(geometry, clusters, means, residuals, weights, row, row == start, alike, scratch)
         for j in range(last):
+            out[row, j] = dissimilarity(geometry, clusters, j, last, np.inf, scratch)
+
+
+@kernel
+def _compare_last(geometry, clusters, scratch, out):
+    """Compare each of the last slots with the first ones."""
+    for row in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            last = out.shape[1] + row
             out[row, j] = dissimilarity(geometry, clusters, j, last, np.inf, scratch)
 
 

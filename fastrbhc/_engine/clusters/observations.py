@@ -1,5 +1,7 @@
 """Rows as weighted points: the step from X to statistics.
 
+Columns are dense, and some blocks of columns of a product may be sparse beside them.
+
 The rows are ordered by a hash of their values, which breaks ties between dissimilarities. Equal
 rows are adjacent in this order, and `duplicates` collapses them.
 """
@@ -10,7 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, hstack
 
+from fastrbhc._engine.clusters.sparse_rows import SEEDS, SparseObservations
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.math.fast_log import bits_of
 from fastrbhc._engine.math.radix_sort import stable_order
@@ -19,31 +23,35 @@ from fastrbhc._engine.math.radix_sort import stable_order
 class Observations(NamedTuple):
     """Mean statistics, one row per observation: leading digits, further digits, weights.
 
-    ``residuals`` is None if there are no further digits, ``weights`` if all are 1.
+    ``residuals`` is None if there are no further digits, ``weights`` if all are 1. ``sparse`` has
+    the same rows in each of the sparse blocks, whose weights are these.
     """
 
     means: NDArray[np.float64]
     residuals: NDArray[np.float64] | None = None
     weights: NDArray[np.float64] | None = None
+    sparse: tuple[SparseObservations, ...] = ()
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The numbers of rows and of columns."""
+        """The numbers of rows and of dense columns."""
         n, n_columns = self.means.shape
         return n, n_columns
 
     @property
     def width(self) -> int:
         """About how many numbers a row has."""
-        return self.means.shape[1]
+        return self.means.shape[1] + sum(part.width for part in self.sparse)
 
     def bytes_per_row(self, sizes: Any) -> int:
         """Approximate memory per row while a tree is built, without the row itself.
 
         ``sizes`` is what `storage` of the geometry returns.
         """
-        numbers = 2 + 2 * self.width + sizes.scatter + sizes.cached + sizes.scan_features
-        return 8 * numbers + (4 * self.width if sizes.mirrored else 0) + 5 * self.width + 120
+        width = self.shape[1]
+        numbers = 2 + 2 * width + sizes.scatter + sizes.cached + sizes.scan_features
+        entries = sum(16 + 32 * part.width for part in self.sparse)
+        return 8 * numbers + (4 * width if sizes.mirrored else 0) + 5 * width + entries + 120
 
     def all_weights(self) -> NDArray[np.float64]:
         """The weight of each row."""
@@ -62,15 +70,22 @@ class Observations(NamedTuple):
             means=np.take(self.means, which, axis=0),
             residuals=None if self.residuals is None else np.take(self.residuals, which, axis=0),
             weights=None if self.weights is None else self.weights[which],
+            sparse=tuple(part.take(which) for part in self.sparse),
         )
 
     def slot_values(self) -> NDArray[np.float64]:
         """What a slot stores as the mean of each row, if that is a cluster by itself."""
         return self.means
 
-    def centred_means(self) -> NDArray[np.float64]:
-        """The means less the mean of all, so that other methods do not lose digits."""
-        return self.means - self.means.mean(axis=0)
+    def centred_means(self) -> Any:
+        """The means less the mean of all, so that other methods do not lose digits.
+
+        Sparse blocks stay as they are.
+        """
+        centred = self.means - self.means.mean(axis=0)
+        if not self.sparse:
+            return centred
+        return hstack([csr_array(centred), *(part.centred_means() for part in self.sparse)], "csr")
 
     def order_by_value(self) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """An order in which equal rows are adjacent, and whether each equals the one before."""
@@ -103,6 +118,8 @@ def column_ranges(X: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[
 def order_by_value(rows: Observations) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """An order in which equal rows are adjacent, and whether each row equals the one before."""
     hashes = hash_rows(rows)
+    for part in rows.sparse:
+        hashes = part.hashes(hashes)
     # Equal rows are ordered by weight, so that the sum does not depend on the order of the rows.
     weights = () if rows.weights is None else (rows.weights,)
     order = np.lexsort((*weights, hashes)) if weights else stable_order(hashes)
@@ -113,6 +130,7 @@ def order_by_value(rows: Observations) -> tuple[NDArray[np.intp], NDArray[np.boo
         # Two different rows have the same hash: about once in 2⁶⁴/n² data sets.
         parts = [rows.means] if rows.residuals is None else [rows.means, rows.residuals]
         columns = [column for part in parts for column in part.T]
+        columns += [part.hashes(seed) for part in rows.sparse for seed in SEEDS]
         order = np.lexsort((*weights, *columns))
         same[1:] = _equal_rows(rows, order[1:], order[:-1])
     return order, same
@@ -124,6 +142,8 @@ def _equal_rows(
     equal = (rows.means[which] == rows.means[others]).all(axis=1)
     if rows.residuals is not None:
         equal &= (rows.residuals[which] == rows.residuals[others]).all(axis=1)
+    for part in rows.sparse:
+        equal &= part.equal(which, others)
     return equal
 
 

@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._engine.clusters.segments import Segments, compact, copy_segment, no_segments
+from fastrbhc._engine.clusters.segments import (
+    Segments,
+    compact,
+    copy_segment,
+    joined_segments,
+    no_segments,
+    segments_of_block,
+)
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.math.double_double import two_sum, weighted_mean
 from fastrbhc._engine.neighbors.ordering import rank_of_union
@@ -52,7 +59,7 @@ class Clusters:
     cached: NDArray[np.float64]  # (n, r), values derived from the other statistics
     scan_features: NDArray[np.float64]  # (p, n), derived values for scans; p = 0 if not needed
     mirror: Mirror
-    segments: Segments  # instead of means, if rows are sparse: d is 0 then
+    segments: Segments  # instead of means, for columns that are sparse
     blocks: tuple[Any, ...]  # views of groups of columns, if these have geometries of their own
     ranks: NDArray[np.int64]  # (n,), which of two equally near clusters comes first
     width: int  # about how many numbers a comparison of two clusters reads
@@ -100,6 +107,8 @@ class Widths(NamedTuple):
     cached: int
     scan_features: int
     mirrored: int
+    segments: int = 0
+    sparse_columns: int = 0  # of the segments
     blocks: tuple[Widths, ...] = ()
 
     def plus(self, other: Widths) -> Widths:
@@ -110,6 +119,8 @@ class Widths(NamedTuple):
             self.cached + other.cached,
             self.scan_features + other.scan_features,
             self.mirrored + other.mirrored,
+            self.segments + other.segments,
+            self.sparse_columns + other.sparse_columns,
         )
 
 
@@ -138,6 +149,9 @@ def with_blocks(clusters: Clusters, blocks: tuple[Widths, ...]) -> Clusters:
             cached=clusters.cached[:, starts.cached : ends.cached],
             scan_features=clusters.scan_features[starts.scan_features : ends.scan_features],
             mirror=mirror,
+            segments=segments_of_block(
+                clusters.segments, starts.segments, widths.segments, widths.sparse_columns
+            ),
             width=widths.columns,
         )
         views.append(with_blocks(view, widths.blocks))
@@ -168,6 +182,8 @@ def _widths(block: Clusters) -> Widths:
         cached=block.cached.shape[1],
         scan_features=block.scan_features.shape[0],
         mirrored=block.mirror.values.shape[0],
+        segments=block.segments.places.shape[1] // 2,
+        sparse_columns=block.segments.n_columns,
         blocks=tuple(map(_widths, block.blocks)),
     )
 
@@ -221,6 +237,28 @@ def selected(clusters: Clusters, slots: NDArray[np.int64]) -> Clusters:
         n_slots=slots.size,
     )
     return _with_blocks_of(chosen, clusters)
+
+
+def joined(clusters: Clusters, others: Clusters) -> Clusters:
+    """The slots of two records of the same geometry, those of the first one coming first.
+
+    For exact values only: mirrors have frames of their own, and are left out.
+    """
+    return _with_blocks_of(
+        replaced(
+            clusters,
+            weights=np.concatenate([clusters.weights, others.weights]),
+            means=np.concatenate([clusters.means, others.means], axis=1),
+            residuals=np.concatenate([clusters.residuals, others.residuals], axis=1),
+            scatter=np.concatenate([clusters.scatter, others.scatter]),
+            cached=np.concatenate([clusters.cached, others.cached]),
+            scan_features=np.concatenate([clusters.scan_features, others.scan_features], axis=1),
+            segments=joined_segments(clusters.segments, others.segments),
+            ranks=np.concatenate([clusters.ranks, others.ranks]),
+            n_slots=clusters.weights.size + others.weights.size,
+        ),
+        clusters,
+    )
 
 
 def _columns(values: NDArray[Any], slots: NDArray[np.int64]) -> NDArray[Any]:

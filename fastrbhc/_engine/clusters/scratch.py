@@ -23,6 +23,7 @@ class ScratchShapes(NamedTuple):
 
     matrix: tuple[int, int] = (0, 0)  # for one evaluation
     lanes: tuple[int, int] = (0, 0)  # for many at a time
+    spread: tuple[int, int] = (0, 0)  # sparse clusters, spread out
     bits: tuple[int, int] = (0, 0)  # these three for `float32_screen`
     packed_block: tuple[int, int] = (0, 0)
     query_block: tuple[int, int] = (0, 0)
@@ -49,6 +50,7 @@ class Scratch:
     sums: NDArray[np.float32]  # (BLOCK,)
     float32_shares: NDArray[np.float32]  # (3, BLOCK)
     lanes: NDArray[np.float64]
+    spread: NDArray[np.float64]  # sparse clusters, spread out; zero between two queries
     slots: NDArray[np.int64]  # (BLOCK,), candidates
     # For scans by a group of queries.
     group: NDArray[np.int64]  # (GROUP,), their slots
@@ -76,6 +78,7 @@ def new_scratch(geometry: Any, n_features: int, most_hits: int = 0) -> Scratch:
         sums=np.empty(BLOCK, np.float32),
         float32_shares=np.empty((3, BLOCK), np.float32),
         lanes=np.zeros(shapes.lanes),
+        spread=np.zeros(shapes.spread),
         slots=np.empty(BLOCK, np.int64),
         group=np.empty(GROUP, np.int64),
         pairs=np.empty(GROUP * BLOCK, np.int64),

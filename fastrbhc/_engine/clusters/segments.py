@@ -11,16 +11,21 @@ quarters has room for that many new entries between two compactions.
 
 Sums of whole numbers are exact. Those of other numbers are in double-double arithmetic, as means
 of dense rows are.
+
+In a product of families several blocks may be sparse. They share the pool, and a slot has one
+segment for each: a block sees its own (`segments_of_block`).
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._engine.jit import inlined_kernel, kernel
 from fastrbhc._engine.math.double_double import add
-from fastrbhc._engine.records import record
+from fastrbhc._engine.records import record, replaced
 from fastrbhc._engine.team import fetch_add
 
 
@@ -31,7 +36,7 @@ class Segments:
     columns: NDArray[np.int32]  # (capacity,)
     sums: NDArray[np.float64]  # (capacity,), weighted sums of the rows, not means
     rests: NDArray[np.float64]  # (capacity,), the digits after them; empty if sums are exact
-    places: NDArray[np.int64]  # (n, 2), where the segment of each slot starts and ends
+    places: NDArray[np.int64]  # (n, 2s), where each of the s segments of a slot starts and ends
     end: NDArray[np.int64]  # (1,), the first free entry of the pool
     n_columns: int
     longest: int  # no union has more entries
@@ -50,9 +55,66 @@ def no_segments(n: int) -> Segments:
     )
 
 
+def new_segments(
+    n: int,
+    n_columns: tuple[int, ...],
+    n_entries: tuple[int, ...],
+    whole: bool,
+    n_unions: int = 0,
+) -> Segments:
+    """An empty pool for n slots with a segment for each sparse block, and room for unions.
+
+    Blocks have numbers of columns, and of entries in all rows together. Sums that are not whole
+    numbers take more memory: there is less room for new entries then.
+    """
+    entries = sum(n_entries)
+    longest = sum(map(min, n_entries, n_columns))
+    room = entries + (3 * entries // 4 if whole else entries // 4) + longest * max(n_unions, 1)
+    return Segments(
+        columns=np.empty(room, np.int32),
+        sums=np.empty(room),
+        rests=np.empty(0 if whole else room),
+        places=np.zeros((n, 2 * len(n_columns)), np.int64),
+        end=np.zeros(1, np.int64),
+        n_columns=sum(n_columns),
+        longest=longest,
+    )
+
+
+def segments_of_block(segments: Segments, first: int, count: int, n_columns: int) -> Segments:
+    """What a block of columns sees: ``count`` of the segments of each slot."""
+    places = segments.places[:, 2 * first : 2 * (first + count)]
+    longest = min(segments.longest, n_columns)
+    return replaced(segments, places=places, n_columns=n_columns, longest=longest)
+
+
+def joined_segments(segments: Segments, others: Segments) -> Segments:
+    """One pool for the slots of two, those of the first one coming first."""
+    end, other_end = int(segments.end[0]), int(others.end[0])
+
+    def both(own: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+        return np.concatenate([own[:end], other[:other_end]])
+
+    rests = np.empty(0)
+    if segments.rests.size or others.rests.size:
+        rests = both(*(_rests(pool) for pool in (segments, others)))
+    return replaced(
+        segments,
+        columns=both(segments.columns, others.columns),
+        sums=both(segments.sums, others.sums),
+        rests=rests,
+        places=np.concatenate([segments.places, others.places + end]),
+        end=np.array([end + other_end]),
+    )
+
+
+def _rests(pool: Segments) -> NDArray[np.float64]:
+    return pool.rests if pool.rests.size else np.zeros(pool.sums.size)
+
+
 @kernel
 def copy_segment(segments, source, target):
-    """Let a slot have the segment of another."""
+    """Let a slot have the segments of another."""
     for k in range(segments.places.shape[1]):
         segments.places[target, k] = segments.places[source, k]
 
@@ -60,9 +122,10 @@ def copy_segment(segments, source, target):
 @kernel
 def n_entries(segments, slot):
     """The number of entries of a slot; 0 if rows are dense."""
-    if segments.places.shape[1] == 0:
-        return np.int64(0)
-    return segments.places[slot, 1] - segments.places[slot, 0]
+    count = np.int64(0)
+    for k in range(0, segments.places.shape[1], 2):
+        count += segments.places[slot, k + 1] - segments.places[slot, k]
+    return count
 
 
 @kernel
@@ -129,14 +192,14 @@ def rest_of(segments, entry):
 def compact(segments: Segments, count: int) -> None:
     """Close the gaps between the segments of the first slots; those of all others are lost."""
     if segments.places.shape[1]:
-        starts = segments.places[:count, 0]
-        segments.end[0] = _move_down(segments, np.argsort(starts, kind="stable"))
+        places = segments.places[:count].reshape(-1, 2)  # a view
+        segments.end[0] = _move_down(segments, places, np.argsort(places[:, 0], kind="stable"))
 
 
 @kernel
-def _move_down(segments, order):
+def _move_down(segments, places, order):
     """Move segments to the front of the pool, in the order of their places; the end of them."""
-    places, out = segments.places, 0
+    out = 0
     for place in range(order.size):
         slot = order[place]
         start, stop = places[slot, 0], places[slot, 1]

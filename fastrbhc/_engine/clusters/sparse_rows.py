@@ -16,7 +16,8 @@ from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.math.double_double import add, divide, multiply
 from fastrbhc._engine.math.fast_log import bits_of
 
-_SEEDS = 0x9E3779B97F4A7C15, 0xD1B54A32D192ED03
+# Of two independent hashes.
+SEEDS = 0x9E3779B97F4A7C15, 0xD1B54A32D192ED03
 
 
 class SparseObservations(NamedTuple):
@@ -127,12 +128,13 @@ class SparseObservations(NamedTuple):
         """An order in which equal rows are adjacent, and whether each equals the one before."""
         # Equal rows are ordered by weight, so that their sum does not depend on the order.
         weights = self.all_weights()
-        hashes = [self._hashes(_SEEDS[0])]
+        hashes = [self.hashes(SEEDS[0])]
         order = np.lexsort((weights, *hashes))
         same = self._same(hashes[0], order)
-        if not self._equal(order, same):
+        later = np.flatnonzero(same)
+        if not self.equal(order[later], order[later - 1]).all():
             # Two different rows have the same hash: about once in 2⁶⁴/n² data sets.
-            hashes.append(self._hashes(_SEEDS[1]))
+            hashes.append(self.hashes(SEEDS[1]))
             order = np.lexsort((weights, *hashes))
             same = self._same(hashes[0], order) & self._same(hashes[1], order)
         return order, same
@@ -148,8 +150,9 @@ class SparseObservations(NamedTuple):
             return False
         return float(np.abs(self.values).sum()) * float(factors.max(initial=1.0)) < 2.0**53
 
-    def _hashes(self, seed: int) -> NDArray[np.uint64]:
-        hashes = np.full(self.which.size, seed, np.uint64)
+    def hashes(self, seeds: Any) -> NDArray[np.uint64]:
+        """A hash of each row, from one seed, or from a number for each row."""
+        hashes = np.full(self.which.size, seeds, np.uint64)
         with np.errstate(over="ignore"):  # plain Python would warn
             _hash_rows(self.columns, self.values, self.starts, self.which, self._sizes(), hashes)
         return hashes
@@ -163,10 +166,12 @@ class SparseObservations(NamedTuple):
         same[1:] = hashes[order[1:]] == hashes[order[:-1]]
         return same
 
-    def _equal(self, order: NDArray[np.intp], same: NDArray[np.bool_]) -> bool:
-        later = np.flatnonzero(same)
-        rows, others = self.which[order[later]], self.which[order[later - 1]]
-        return bool(_all_equal(self.columns, self.values, self.starts, self._sizes(), rows, others))
+    def equal(self, places: NDArray[np.intp], others: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Whether rows have the means of other rows."""
+        equal = np.empty(places.size, np.bool_)
+        parts = (self.columns, self.values, self.starts, self._sizes())
+        _find_equal(*parts, self.which[places], self.which[others], equal)
+        return equal
 
 
 def sparse_rows(X: Any, sizes: NDArray[np.float64] | None = None) -> SparseObservations:
@@ -214,22 +219,19 @@ def _hash_rows(columns, values, starts, which, sizes, hashes):
 
 
 @kernel
-def _all_equal(columns, values, starts, sizes, rows, others):
+def _find_equal(columns, values, starts, sizes, rows, others, out):
     """Whether each row has the mean of the other one."""
     for r in range(rows.size):
         x, y = rows[r], others[r]
         count = starts[x + 1] - starts[x]
-        if count != starts[y + 1] - starts[y]:
-            return False
+        out[r] = count == starts[y + 1] - starts[y]
         size0, size1 = sizes[min(x, sizes.size - 1)], sizes[min(y, sizes.size - 1)]
-        for p in range(count):
-            if columns[starts[x] + p] != columns[starts[y] + p]:
-                return False
-            if divide(values[starts[x] + p], 0.0, size0) != divide(
-                values[starts[y] + p], 0.0, size1
-            ):
-                return False
-    return True
+        for p in range(count if out[r] else 0):
+            mean0 = divide(values[starts[x] + p], 0.0, size0)
+            mean1 = divide(values[starts[y] + p], 0.0, size1)
+            if columns[starts[x] + p] != columns[starts[y] + p] or mean0 != mean1:
+                out[r] = False
+                break
 
 
 @kernel

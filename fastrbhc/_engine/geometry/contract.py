@@ -73,6 +73,7 @@ class Storage(NamedTuple):
     principal: bool = False  # whether to rotate points to their principal axes
     box_features: tuple[int, ...] = ()  # columns of ``cached`` whose range boxes store
     points_alike: bool = False  # whether all points have the same cached values
+    sparse_columns: int = 0  # of rows that are sparse; scan features are used by leaves too then
 
 
 # For all callers.
@@ -96,6 +97,12 @@ def blocks_of(geometry: Any, n_features: int) -> tuple[tuple[Any, int], ...]:
     return ()
 
 
+@python_contract
+def block_factors(geometry: Any) -> tuple[float, ...]:
+    """The factors of these blocks in d."""
+    return ()
+
+
 def box_rows(geometry: Any, n_features: int) -> int:
     """How many numbers a box has: see ``box_bounds``."""
     blocks = blocks_of(geometry, n_features)
@@ -115,7 +122,7 @@ def column_widths(geometry: Any, clusters: Clusters) -> NDArray[np.float64]:
 
 
 @python_contract
-def usual_backend(geometry: Any) -> str | None:
+def usual_backend(geometry: Any, n_features: int) -> str | None:
     """The backend that "auto" stands for, if the number of columns does not decide."""
     return None
 

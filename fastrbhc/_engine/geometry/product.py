@@ -217,6 +217,12 @@ class Pair(NamedTuple):
     def blocks_of(self, n_features: int) -> tuple[tuple[Any, int], ...]:
         return (self.first, self.split), (self.second, n_features - self.split)
 
+    def block_factors(self) -> tuple[float, float]:
+        return self.factor0, self.factor1
+
+    def usual_backend(self, n_features: int) -> str | None:
+        return None if n_features else "brute"  # nothing for boxes, if all blocks are sparse
+
     def storage(self, n_features: int) -> Storage:
         parts = [storage(block, columns) for block, columns in self.blocks_of(n_features)]
         return Storage(
@@ -224,7 +230,10 @@ class Pair(NamedTuple):
             cached=sum(part.cached for part in parts),
             scan_features=sum(part.scan_features for part in parts),
             mirrored=any(part.mirrored for part in parts),
-            points_alike=all(part.points_alike or not part.cached for part in parts),
+            points_alike=all(
+                part.points_alike or not (part.cached or part.sparse_columns) for part in parts
+            ),
+            sparse_columns=sum(part.sparse_columns for part in parts),
         )
 
     def scratch_shapes(self, n_features: int) -> ScratchShapes:

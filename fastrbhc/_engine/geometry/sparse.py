@@ -55,14 +55,14 @@ class SparseSeparable(NamedTuple):
 
     def storage(self, n_features: int) -> Storage:
         more = N_MORE_FEATURES if self.ceiling > 0.0 else 0
-        return Storage(scan_features=N_FEATURES + more)
+        return Storage(scan_features=N_FEATURES + more, sparse_columns=self.n_columns)
 
     def scratch_shapes(self, n_features: int) -> ScratchShapes:
         return ScratchShapes(
-            matrix=(7, SLOTS_AT_A_TIME), lanes=(2, self.n_columns), bits=(1, self.n_columns)
+            matrix=(7, SLOTS_AT_A_TIME), spread=(2, self.n_columns), bits=(1, self.n_columns)
         )
 
-    def usual_backend(self) -> str:
+    def usual_backend(self, n_features: int) -> str:
         # Without bounds, all pairs are evaluated.
         return "inverted" if self.entropy_share > 0.0 else "brute"
 
@@ -131,6 +131,26 @@ class SparseSeparable(NamedTuple):
             gather_up(clusters, i, scratch)
         return values_of_near(geometry, clusters, i, start, cutoff, near, scratch)
 
+    def lower_bounds(geometry, clusters, i, start, stop, scratch):
+        weights, bounds, overlaps = clusters.weights, scratch.bounds, scratch.matrix[0]
+        if geometry.entropy_share == 0.0:
+            for s in range(stop - start):
+                bounds[s] = 0.0 * weights[start + s]
+            return
+        scale, offset, ceiling = geometry.scale, geometry.offset, geometry.ceiling
+        spread(clusters, i, scale, scratch)
+        for s in range(stop - start):
+            overlaps[s] = 0.0
+            if not np.isnan(weights[start + s]):
+                overlaps[s] = _overlap(geometry, clusters, i, start + s, scratch)
+        gather_up(clusters, i, scratch)
+        if ceiling > 0.0:
+            subtract_complement_costs(clusters, i, start, stop, ceiling, overlaps)
+        bounds_from_overlaps(clusters, i, start, stop, offset, overlaps)
+        for s in range(stop - start):
+            value = overlaps[s] * (geometry.entropy_share * ROUNDING)
+            bounds[s] = value if value > 0.0 else 0.0 * weights[start + s]
+
     def violation_bounds(geometry, clusters, a, b, start, stop, cutoff, scratch):
         lightest, heaviest = range_of_weights(clusters, start, stop)
         if not heaviest > 0.0 or geometry.entropy_share == 0.0:
@@ -179,15 +199,21 @@ def bound(geometry, clusters, i, j):
 def bound_from_spread(geometry, clusters, i, j, scratch):
     """The same if slot i is spread out over the scratch row; a little lower."""
     overlap = scratch.matrix[0]
-    overlap[0] = overlap_with_spread(clusters, i, j, geometry.scale, geometry.offset, scratch)
+    overlap[0] = _overlap(geometry, clusters, i, j, scratch)
     if geometry.ceiling > 0.0:
-        overlap[0] += complement_with_spread(
-            clusters, i, j, geometry.scale, geometry.ceiling, scratch
-        )
         subtract_complement_costs(clusters, i, j, j + 1, geometry.ceiling, overlap)
     bounds_from_overlaps(clusters, i, j, j + 1, geometry.offset, overlap)
     value = overlap[0] * (geometry.entropy_share * ROUNDING)
     return value if value > 0.0 else 0.0  # NaN, if terms overflow
+
+
+@kernel
+def _overlap(geometry, clusters, i, j, scratch):
+    """Σ Δ of slot i, which is spread out, and slot j; with that of the complement, if bounded."""
+    value = overlap_with_spread(clusters, i, j, geometry.scale, geometry.offset, scratch)
+    if geometry.ceiling > 0.0:
+        value += complement_with_spread(clusters, i, j, geometry.scale, geometry.ceiling, scratch)
+    return value
 
 
 @inlined_kernel

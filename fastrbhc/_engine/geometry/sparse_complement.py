@@ -178,7 +178,7 @@ def add_complements_at(own, scale, others, ceiling, out, size):
 @loose_kernel
 def complement_with_spread(clusters, i, j, scale, ceiling, scratch):
     """Σ Δ′ of slot i, which is spread out, and slot j."""
-    segments, row, weights = clusters.segments, scratch.lanes[0], clusters.weights
+    segments, row, weights = clusters.segments, scratch.spread[0], clusters.weights
     u = (weights[i] + weights[j]) * ceiling
     nothing, result = u * quick_log(u), 0.0
     for p in range(segments.places[j, 0], segments.places[j, 1]):

@@ -207,7 +207,7 @@ def _walk(segments, i, j, scale, shift):
 @kernel
 def spread(clusters, i, scale, scratch):
     """Spread slot i out over the scratch row."""
-    segments, row = clusters.segments, scratch.lanes[0]
+    segments, row = clusters.segments, scratch.spread[0]
     for p in range(segments.places[i, 0], segments.places[i, 1]):
         row[segments.columns[p]] = scale * segments.sums[p]
 
@@ -215,7 +215,7 @@ def spread(clusters, i, scale, scratch):
 @kernel
 def gather_up(clusters, i, scratch):
     """Set the scratch row to zero again."""
-    segments, row = clusters.segments, scratch.lanes[0]
+    segments, row = clusters.segments, scratch.spread[0]
     for p in range(segments.places[i, 0], segments.places[i, 1]):
         row[segments.columns[p]] = 0.0
 
@@ -223,7 +223,7 @@ def gather_up(clusters, i, scratch):
 @kernel
 def overlap_with_spread(clusters, i, j, scale, offset, scratch):
     """Σ Δ of slot i, which is spread out, and slot j; Δ as `overlaps` has it."""
-    segments, row, weights = clusters.segments, scratch.lanes[0], clusters.weights
+    segments, row, weights = clusters.segments, scratch.spread[0], clusters.weights
     mine, theirs = scratch.matrix[1], scratch.matrix[2]
     u = max((weights[i] + weights[j]) * offset, TINY)
     result, room = 0.0, mine.size - LANES

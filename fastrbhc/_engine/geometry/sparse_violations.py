@@ -52,7 +52,7 @@ def begin_violations(geometry, clusters, a, b, lightest, heaviest, scratch):
     segments = clusters.segments
     for row, i in ((0, a), (1, b)):
         for p in range(segments.places[i, 0], segments.places[i, 1]):
-            scratch.lanes[row, segments.columns[p]] = geometry.scale * segments.sums[p]
+            scratch.spread[row, segments.columns[p]] = geometry.scale * segments.sums[p]
     w0, w1 = clusters.weights[a], clusters.weights[b]
     # The table of the lighter one has the widest range.
     widest = math.log((min(w0, w1) + heaviest) / (min(w0, w1) + lightest))
@@ -72,7 +72,7 @@ def end_violations(clusters, a, b, scratch):
     segments = clusters.segments
     for row, i in ((0, a), (1, b)):
         for p in range(segments.places[i, 0], segments.places[i, 1]):
-            scratch.lanes[row, segments.columns[p]] = 0.0
+            scratch.spread[row, segments.columns[p]] = 0.0
 
 
 @kernel
@@ -94,7 +94,7 @@ def _add_costs(geometry, clusters, i, row, both, new_only, knot, values, place, 
 
     With ``new_only``, entries that the other row has too have been counted.
     """
-    segments, others = clusters.segments, scratch.lanes[row]
+    segments, others = clusters.segments, scratch.spread[row]
     scale, ceiling = geometry.scale, geometry.ceiling
     v, u = max(knot * geometry.offset, TINY), knot * ceiling
     log_v, log_u = quick_log(v), quick_log(max(u, TINY))
@@ -166,7 +166,7 @@ def _towards(geometry, clusters, own, other, row, x, knots, scratch):
 def _changes(geometry, clusters, x, row, m, n, scratch):
     """The sum over the entries of x; see the top of this module."""
     segments, scale = clusters.segments, geometry.scale
-    mine, others = scratch.lanes[row], scratch.lanes[1 - row]
+    mine, others = scratch.spread[row], scratch.spread[1 - row]
     v, u = max(m * geometry.offset, TINY), max(n * geometry.offset, TINY)
     start, stop = segments.places[x, 0], segments.places[x, 1]
     result = 0.0

@@ -37,7 +37,9 @@ def planned_space(
 ) -> Space:
     """The clusters with an index over them."""
     index = BACKENDS[plan.neighbors].make_index(geometry, clusters, threads, audited)
-    adapted = with_columns(for_clusters(geometry, clusters), plan.columns)
+    # Entries of sparse blocks are not among the columns.
+    columns = plan.columns[: clusters.means.shape[0]]
+    adapted = with_columns(for_clusters(geometry, clusters), columns)
     return Space(adapted, clusters, index)
 
 

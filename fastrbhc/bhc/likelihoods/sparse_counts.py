@@ -41,7 +41,7 @@ _ROUNDING = 1e-12
 _SUM = OWN_CACHED
 _FEATURE_SUM, _FEATURE_LOGS, _FEATURE_SIZE = OWN_FEATURES, OWN_FEATURES + 1, OWN_FEATURES + 2
 
-# Rows of scratch.lanes: the totals s of a query, and log (a_k)_s. Both are zero between queries.
+# Rows of scratch.spread: the totals s of a query, and log (a_k)_s. Both are zero between queries.
 _TOTALS, _TERMS = 0, 1
 
 
@@ -73,7 +73,7 @@ class SparseCounts:
         return Storage(cached=1, scan_features=3)
 
     def scratch_shapes(self, n_columns: int) -> ScratchShapes:
-        return ScratchShapes(lanes=(2, self.n_columns))
+        return ScratchShapes(spread=(2, self.n_columns))
 
     def join(likelihood, clusters, i, j):
         unite_segments(clusters.segments, i, j)
@@ -139,7 +139,7 @@ def _term(likelihood, k, total, size):
 @kernel
 def _spread(likelihood, clusters, i, scratch):
     """Spread slot i out over the scratch rows."""
-    segments, totals, terms = clusters.segments, scratch.lanes[_TOTALS], scratch.lanes[_TERMS]
+    segments, totals, terms = clusters.segments, scratch.spread[_TOTALS], scratch.spread[_TERMS]
     for p in range(segments.places[i, 0], segments.places[i, 1]):
         column, total = segments.columns[p], segments.sums[p]
         totals[column], terms[column] = total, log_rising_in(likelihood.ones, column, total)
@@ -148,7 +148,7 @@ def _spread(likelihood, clusters, i, scratch):
 @kernel
 def _gather_up(clusters, i, scratch):
     """Set the scratch rows to zero again."""
-    segments, totals, terms = clusters.segments, scratch.lanes[_TOTALS], scratch.lanes[_TERMS]
+    segments, totals, terms = clusters.segments, scratch.spread[_TOTALS], scratch.spread[_TERMS]
     for p in range(segments.places[i, 0], segments.places[i, 1]):
         totals[segments.columns[p]] = terms[segments.columns[p]] = 0.0
 
@@ -158,7 +158,7 @@ def _add_common_terms(likelihood, clusters, i, start, stop, scratch):
     """Fill scratch.bounds with Σ t of the unions of slot i and a run of slots, if n is not in t."""
     segments, logs, ones = clusters.segments, clusters.scan_features[_FEATURE_LOGS], likelihood.ones
     columns, sums = segments.columns, segments.sums
-    totals, terms, own_logs = scratch.lanes[_TOTALS], scratch.lanes[_TERMS], logs[i]
+    totals, terms, own_logs = scratch.spread[_TOTALS], scratch.spread[_TERMS], logs[i]
     for s in range(stop - start):
         j = start + s
         if np.isnan(clusters.weights[j]) or j == i:
@@ -184,7 +184,7 @@ def _add_common_terms(likelihood, clusters, i, start, stop, scratch):
 def _add_all_terms(likelihood, clusters, i, start, stop, scratch):
     """The same if n is in t: all entries of both are summed, those of slot i once for each n."""
     segments, ones, zeros = clusters.segments, likelihood.ones, likelihood.zeros
-    totals, terms = scratch.lanes[_TOTALS], scratch.lanes[_TERMS]
+    totals, terms = scratch.spread[_TOTALS], scratch.spread[_TERMS]
     columns, sums, before, own_terms = segments.columns, segments.sums, 0.0, 0.0
     for s in range(stop - start):
         j = start + s
