@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.decomposition import PCA
 
 from fastrbhc._engine.clusters import build as statistics
+from fastrbhc._engine.clusters.sparse_rows import SparseObservations
 from fastrbhc._optional import require
 from fastrbhc._row_validation import check_rows, column_names
 from fastrbhc._validation import check_count, check_labels
@@ -111,12 +112,14 @@ def plane_of(X: ArrayLike, family: str | Family, names: Sequence[str] | None = N
     rows = check_rows(X, family, min_rows=1, layout="auto")
     observed = family.observe(rows)
     is_sparse = sparse.issparse(rows)
-    means = observed.centred_means() if is_sparse else observed.means
     weights = observed.all_weights()
-    if hasattr(family, "encode") and (rows.shape[1] > 2 or means.shape[1] > rows.shape[1]):
+    has_levels = isinstance(observed, SparseObservations) or bool(observed.sparse)
+    if hasattr(family, "encode") and (rows.shape[1] > 2 or has_levels):
         # Columns in units that do not compare, and levels.
         means = family.coordinates(rows)
         means = np.column_stack([means, np.zeros((len(means), max(0, 3 - means.shape[1])))])
+    else:
+        means = observed.centred_means() if is_sparse else observed.means
     n, d = means.shape
     if d <= 2:
         named = column_names(X) or list(names or ())
