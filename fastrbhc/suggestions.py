@@ -162,6 +162,13 @@ def suggest_family(X: Any, *, feature_names: Sequence[str] | None = None) -> Sug
     columns are of different kinds: a product of families.
     family={'categorical': [0], Gaussian(smoothing='auto'): [1]}
     """
+    return suggestion_for(X, feature_names)
+
+
+def suggestion_for(
+    X: Any, feature_names: Sequence[str] | None = None, weights: Any = None
+) -> Suggestion:
+    """The same for rows with weights, which count in a product of families."""
     table = as_table(X, column_names(X))
     if feature_names is not None:
         names = names_of_columns(None, feature_names, table.values.shape[1])
@@ -173,7 +180,7 @@ def suggest_family(X: Any, *, feature_names: Sequence[str] | None = None) -> Sug
             "which are not rows: give the rows that the distances were computed from"
         )
         return Suggestion((), None, reason)
-    choice = choose(table, known, kinds_of(table, known))
+    choice = choose(table, known, kinds_of(table, known), weights)
     labels: Sequence[str | int] = table.names or range(len(choice.kinds))
     parts = zip(labels, choice.kinds, choice.of_columns, strict=True)
     columns = [ColumnSuggestion(name, *kind, family) for name, kind, family in parts]
