@@ -168,7 +168,7 @@ def load(
         except UnicodeDecodeError:
             raise
         except ValueError:
-            truths = _columns_of_truths(path, layout, columns, may_lack)
+            truths = _columns_of_truths(path, layout, columns)
             if not truths:
                 raise
             converters |= dict.fromkeys(truths, _truth_or_gap)
@@ -205,23 +205,16 @@ def _is_plain_word(cell: str) -> bool:
     return _is_word(cell) and not odd and cell.lower() not in _TRUTHS
 
 
-def _columns_of_truths(
-    path: Path, layout: Layout, columns: list[int], may_lack: list[int]
-) -> list[int]:
-    """Those of the columns in which all cells are true or false."""
-    left: list[int] = []
-    for place, (_, cells) in enumerate(_rows(path, layout)):
-        if place == 0:
-            left = [column for column in columns if column < len(cells)]
-        left = [column for column in left if _is_truth(cells, column, column in may_lack)]
+def _columns_of_truths(path: Path, layout: Layout, columns: list[int]) -> list[int]:
+    """Those of the columns in which all cells are true or false, or missing."""
+    left, found = list(columns), set[int]()
+    for _, row in _rows(path, layout):
+        cells = {column: row[column].strip().lower() for column in left if column < len(row)}
+        found |= {column for column, cell in cells.items() if cell in _TRUTHS}
+        left = [column for column, cell in cells.items() if cell in _TRUTHS or cell in _MISSING]
         if not left:
-            return []
-    return left
-
-
-def _is_truth(cells: list[str], column: int, may_lack: bool) -> bool:
-    cell = cells[column].strip().lower() if column < len(cells) else ""
-    return cell in _TRUTHS or (may_lack and cell in _MISSING)
+            break
+    return [column for column in left if column in found]
 
 
 def load_text(path: Path, layout: Layout, columns: list[int]) -> list[list[str]]:
@@ -311,10 +304,9 @@ def _refuse_first_fault(
 ) -> None:
     """Raise an error that names the first cell that is not a number, if there is one.
 
-    Columns of ``may_lack`` may have missing cells, and those of ``truths`` have been looked at.
+    Columns of ``may_lack`` may have missing cells, and those of ``truths`` are true and false.
     """
     width = len(layout.names)
-    numeric = [column for column in numeric if column not in truths]
     for number, cells in _rows(path, layout):
         if len(cells) != width:
             raise ValueError(
@@ -326,6 +318,8 @@ def _refuse_first_fault(
         for column in numeric:
             cell = cells[column].strip()
             if column in may_lack and cell.lower() in _MISSING:
+                continue
+            if column in truths and cell.lower() in _TRUTHS:
                 continue
             if not _is_number(cell) or np.isnan(float(cell)):
                 name = layout.names[column]

@@ -70,8 +70,9 @@ def resolve_auto(X: Any, sample_weight: Any = None, names: list[str] | None = No
 
 def _holds_text(X: Any, names: list[str] | None) -> bool:
     """Whether X is a table of enough rows with a column of text or categories."""
-    if not hasattr(X, "__len__") or len(X) < kind.FEWEST_ROWS:
-        return False  # a query that has not been run has no length
+    # A query that has not been run has no length, and that of a sparse matrix is ambiguous.
+    if sparse.issparse(X) or not hasattr(X, "__len__") or len(X) < kind.FEWEST_ROWS:
+        return False
     if names is not None and isinstance(X, np.ndarray):
         return X.dtype == object and any(_is_text(column[:100]) for column in X.T)
     if column_names(X) is None:
