@@ -11,7 +11,7 @@ from fastrbhc._engine.clusters.observations import Observations, column_ranges
 from fastrbhc._engine.geometry.separable import separable_geometry
 from fastrbhc.families._advice import counts_among_measurements, unequal_columns
 from fastrbhc.families._interface import Domain, family
-from fastrbhc.families._scaling import check_columns, check_scaling, scaled, unscaled
+from fastrbhc.families._scaling import check_columns, scaled, unscaled
 
 
 @family(
@@ -54,8 +54,10 @@ class SphericalGaussian(NamedTuple):
 
     def check(self) -> None:
         check_variance(self.variance)
-        if self.scale is not None:
-            check_scaling(self._centre, self.scale)
+        if self.scale is not None and not all(0.0 < width < float("inf") for width in self.scale):
+            raise ValueError(
+                f"scale has to be positive and finite in every column, got {self.scale}"
+            )
 
     def check_rows(self, X: NDArray[np.float64]) -> None:
         check_columns(X, self.scale)
