@@ -3,8 +3,8 @@
 The rule is short, so that it can be foretold. At least 20 rows, all of zeros and ones, are
 "bernoulli", or "multinomial" with a single 1 in every row. At least 20 rows of counts, which are
 whole numbers with zeros and a tail, are "multinomial", "poisson" or a negative binomial, as
-`suggest_family` says. A data frame of at least 20 rows with a column of text is a product of
-families, which it names too. Everything else is for measurements, ``Gaussian(smoothing="auto")``.
+`suggest_family` says. A table of at least 20 rows with a column of text is a product of families,
+which it names too. Everything else is for measurements, ``Gaussian(smoothing="auto")``.
 
 Only distinct rows and their weights count, so that copies in place of weights change nothing.
 """

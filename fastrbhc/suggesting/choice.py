@@ -92,7 +92,7 @@ def choose(
         found = for_counts(_complete(table.values, used), some(known, used))
         kinds = _with_dispersion(kinds, used, found.dispersion)
         return Choice(found.family, found.reason, _everywhere(found.family, kinds), kinds)
-    return _by_kind(table, known, kinds, used, weights)
+    return _by_kind(table, kinds, used, weights)
 
 
 def _of_rows(
@@ -118,18 +118,12 @@ def _of_rows(
     return None
 
 
-def _by_kind(
-    table: Table,
-    known: Statistics,
-    kinds: list[Kind],
-    used: list[int],
-    weights: Floats | None,
-) -> Choice:
+def _by_kind(table: Table, kinds: list[Kind], used: list[int], weights: Floats | None) -> Choice:
     """A family for each column; a single one if they agree, and else a product."""
     present = {kinds[place].kind for place in used}
     if present <= kind.MEASURED - {kind.SKEWED}:
         return Choice("auto", "all columns hold measurements", _everywhere("auto", kinds), kinds)
-    within = widths_of(table, known, kinds, used, weights)
+    within = widths_of(table, kinds, used, weights)
     if present == {kind.SKEWED}:
         common = np.median(list(within.deviations.values()))
         single = LogNormal(variance=rounded(float(common**2)))

@@ -11,7 +11,7 @@ from scipy import sparse
 from fastrbhc.families import LogNormal, NegativeBinomial, SphericalGaussian
 from fastrbhc.families.product import IGNORE
 from fastrbhc.suggesting import kinds as kind
-from fastrbhc.suggesting.columns import Statistics, Table
+from fastrbhc.suggesting.columns import Table
 from fastrbhc.suggesting.dispersion import Dispersion
 from fastrbhc.suggesting.kinds import Kind
 from fastrbhc.suggesting.widths import within_clusters
@@ -37,9 +37,7 @@ class Widths(NamedTuple):
     dispersion: Dispersion | None
 
 
-def widths_of(
-    table: Table, known: Statistics, kinds: list[Kind], used: list[int], weights: Floats | None
-) -> Widths:
+def widths_of(table: Table, kinds: list[Kind], used: list[int], weights: Floats | None) -> Widths:
     """How much numbers and counts vary within clusters that all columns together suggest."""
     numeric = [place for place in used if kinds[place].kind in kind.MEASURED]
     counted = [place for place in used if kinds[place].kind == kind.COUNT]
