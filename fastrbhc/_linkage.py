@@ -134,7 +134,7 @@ def linkage(
     >>> fastrbhc.linkage(X, "poisson", missing="ignore").cut(n_clusters=2).tolist()
     [0, 0, 1, 1]
     """
-    distribution, said = resolve(family, X, sample_weight)
+    distribution, said, _ = resolve(family, X, sample_weight)
     distribution = placed(distribution, X, feature_names=feature_names)
     options = LinkageOptions(algorithm, neighbors, threshold, n_jobs, progress, audit, missing)
     checked, layout = options.checked(distribution), layout_for(neighbors)

@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
+from fastrbhc._advice import MisfitWarning
 from fastrbhc._containers import as_matrix, is_anndata
 from fastrbhc._optional import require
 from fastrbhc._row_validation import dense_if_needed, refuse_without_a_family
 from fastrbhc._scanpy import scanpy_dendrogram
 from fastrbhc.estimators import RBHC
 from fastrbhc.families import Family, as_family
+from fastrbhc.suggesting.automatic import resolve
 from fastrbhc.tree.dendrogram import Dendrogram
 from fastrbhc.tree.json_format import ARRAYS, content_of, from_content
 
@@ -45,7 +47,8 @@ def cluster(
         Cells in rows, genes in columns. It may be backed by a file.
     family : str or record, default="multinomial"
         A record from `fastrbhc.families`, or its name. The default compares the proportions of raw
-        counts, so that they need no normalisation.
+        counts, so that they need no normalisation. "auto" takes what suits the values, as in
+        `fastrbhc.linkage`: a family of counts, or that for measurements.
     layer : str, optional
         The layer with the counts, by default X.
     mask_var : str or array-like of bool, optional
@@ -102,21 +105,25 @@ def cluster(
             f"adata is of the type {type(adata).__name__}: an anndata.AnnData was expected. For "
             "other rows call fastrbhc.RBHC().fit(X)"
         )
-    left_open, family = isinstance(family, str) and family == "auto", as_family(family)
+    left_open = isinstance(family, str) and family == "auto"
+    as_family(family)  # refused before anything is read
     genes = _genes(adata, mask_var)
     X = rows_of(adata, layer)
     names = [str(name) for name in adata.var_names]
     if genes is not None:
         X, names = X[:, genes], [names[gene] for gene in genes]
+    distribution, sentence, _ = resolve(family, X, sample_weight)
+    if sentence is not None:
+        warnings.warn(sentence, MisfitWarning, stacklevel=2)
     if layer is None and "counts" in adata.layers:
-        warn_of_other_counts(X, family, "say layer='counts'")
-    if left_open:
+        warn_of_other_counts(X, distribution, "say layer='counts'")
+    if left_open and not distribution.domain.takes_sparse:
         refuse_without_a_family(X, "adata", "family='{}'")
-    X = dense_if_needed(X, family, "adata")
+    X = dense_if_needed(X, distribution, "adata")
     options = {"compute_full_tree": True, **options}
     if not options["compute_full_tree"]:
         raise ValueError("compute_full_tree has to be True: the merges above λ are stored too")
-    model = RBHC(family, n_clusters=n_clusters, threshold=threshold, **options)
+    model = RBHC(distribution, n_clusters=n_clusters, threshold=threshold, **options)
     model.fit(X, sample_weight=sample_weight, feature_names=names)
     categories = [str(label) for label in range(model.n_clusters_)]
     adata.obs[key_added] = pd.Categorical.from_codes(model.labels_, categories)

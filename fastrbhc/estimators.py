@@ -175,7 +175,7 @@ class RBHC(ForNewRows, TreeEstimator):
         RBHC
             The fitted estimator.
         """
-        family, said = resolve(self.family, X, sample_weight)
+        family, said, _ = resolve(self.family, X, sample_weight)
         family = placed(family, X, feature_names=feature_names)
         options = LinkageOptions(
             algorithm=self.algorithm,

@@ -146,6 +146,10 @@ def suggest_family(X: Any, *, feature_names: Sequence[str] | None = None) -> Sug
     column, or more clusters than that, cannot tell clusters from dispersion; look at
     `Dendrogram.goodness` after the fit.
 
+    In a product of families, measurements are divided by their widths within coarse clusters, which
+    a mixture of all columns together suggests: normal numbers with one covariance for all clusters,
+    and shares of categories. Dispersions of counts follow from the same clusters.
+
     Examples
     --------
     >>> import numpy as np
@@ -155,13 +159,20 @@ def suggest_family(X: Any, *, feature_names: Sequence[str] | None = None) -> Sug
     >>> fastrbhc.suggest_family(visits).family
     'poisson'
     >>> print(fastrbhc.suggest_family([["red", 0.5], ["blue", 2.5], ["red", 1.5]]))
-    column  kind         family                      why
-    0       category     categorical                 text, 2 different
-    1       measurement  Gaussian(smoothing='auto')  between 0.5 and 2.5
+    column  kind         family                           why
+    0       category     categorical                      text, 2 different
+    1       measurement  SphericalGaussian(scale=(1.0,))  between 0.5 and 2.5
     <BLANKLINE>
     columns are of different kinds: a product of families.
-    family={'categorical': [0], Gaussian(smoothing='auto'): [1]}
+    family={'categorical': [0], SphericalGaussian(scale=(1.0,)): [1]}
     """
+    return suggestion_for(X, feature_names)
+
+
+def suggestion_for(
+    X: Any, feature_names: Sequence[str] | None = None, weights: Any = None
+) -> Suggestion:
+    """The same for rows with weights, which count in a product of families."""
     table = as_table(X, column_names(X))
     if feature_names is not None:
         names = names_of_columns(None, feature_names, table.values.shape[1])
@@ -173,7 +184,7 @@ def suggest_family(X: Any, *, feature_names: Sequence[str] | None = None) -> Sug
             "which are not rows: give the rows that the distances were computed from"
         )
         return Suggestion((), None, reason)
-    choice = choose(table, known, kinds_of(table, known))
+    choice = choose(table, known, kinds_of(table, known), weights)
     labels: Sequence[str | int] = table.names or range(len(choice.kinds))
     parts = zip(labels, choice.kinds, choice.of_columns, strict=True)
     columns = [ColumnSuggestion(name, *kind, family) for name, kind, family in parts]

@@ -12,8 +12,10 @@ from trees import same_tree
 
 import fastrbhc
 from fastrbhc import RBHC, cli, linkage
+from fastrbhc._advice import MisfitWarning
 from fastrbhc._scanpy import scanpy_dendrogram, tree_of_clusters
 from fastrbhc.families import Multinomial
+from fastrbhc.suggesting.automatic import resolve_auto
 
 # Parts of the tests do without the packages.
 try:
@@ -181,6 +183,18 @@ def test_one_cluster_has_no_tree_of_clusters():
     fastrbhc.anndata.cluster(adata, n_clusters=1)
     assert "dendrogram_rbhc" not in adata.uns
     assert set(adata.obs["rbhc"]) == {"0"}
+
+
+@needs_anndata
+@pytest.mark.parametrize("container", [csr_matrix, np.asarray])
+def test_auto_is_what_suits_the_values(container):
+    X = counts()
+    with pytest.warns(MisfitWarning, match=r"family='auto' is .* for these rows"):
+        computed = fastrbhc.anndata.cluster(cells(X, container), "auto", n_clusters=4)
+    assert computed.dendrogram_.family == resolve_auto(X).family
+    assert computed.dendrogram_.family.domain.takes_sparse
+    measured = fastrbhc.anndata.cluster(cells(np.log1p(X), container), "auto", n_clusters=4)
+    assert measured.dendrogram_.family.name == "gaussian"
 
 
 @needs_anndata

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -543,10 +544,78 @@ def test_mistakes_in_families_of_columns(tmp_path, capsys, families, message):
     assert message in failure(capsys, "cluster", path, "--id", "id", "--family", *families)
 
 
-def test_text_is_still_refused_without_a_family_for_it(tmp_path, capsys):
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("option", [[], ["--family", "auto"]])
+def test_auto_finds_a_family_for_each_column_of_a_table_with_text(tmp_path, capsys, suffix, option):
+    path, labels = write_people(tmp_path, suffix), tmp_path / "labels.csv"
+    outputs = ["--clusters", "3", "--labels", labels]
+    command = ["cluster", path, "--id", "id", "--drop", "notes", *option, *outputs]
+    assert cli.main([str(word) for word in command]) == 0
+    said = capsys.readouterr()
+    assert "family product of" in said.out
+    assert "categorical (smoothing 0.1, 3 levels): country\n" in said.out
+    assert "--family auto is a family for each column of people" in said.err
+    assert adjusted_rand_score(read_labels(labels)[1], people()[1]) > 0.9
+
+
+def test_auto_leaves_out_names_and_takes_the_same_as_linkage(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    rows = ["x,x,name,kind,flag"]
+    for k in range(60):
+        x, y = rng.normal(9 * (k % 2), 1, 2)
+        rows.append(f"{x},{y},n{k},{'ab'[k % 2]},{bool(rng.random() < 0.5)}")
+    path, tree = tmp_path / "t.csv", tmp_path / "tree.json"
+    path.write_text("\n".join(rows))
+    assert cli.main(["cluster", str(path), "--tree", str(tree)]) == 0
+    assert "it leaves out name." in capsys.readouterr().err
+    frame = pytest.importorskip("pandas").read_csv(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = fastrbhc.linkage(frame)
+    computed = fastrbhc.Dendrogram.from_json(tree.read_text())
+    assert computed.family == expected.family
+    np.testing.assert_allclose(computed.heights, expected.heights)
+
+
+@pytest.mark.parametrize(
+    ("values", "family"),
+    [
+        (np.random.default_rng(0).poisson(1.0, (80, 3)), "poisson"),
+        (np.random.default_rng(0).random((80, 3)) < 0.3, "bernoulli"),
+    ],
+)
+def test_auto_of_counts_and_truth_values(tmp_path, capsys, values, family):
+    path = tmp_path / "t.csv"
+    lines = [",".join(map(str, row)) for row in values.tolist()]
+    path.write_text("\n".join(["a,b,c", *lines]))
+    assert cli.main(["cluster", str(path), "--clusters", "2"]) == 0
+    said = capsys.readouterr()
+    assert f"family {family} " in said.out
+    assert f"fastrbhc: --family auto is {family} for t.csv (" in said.err
+    named = ["cluster", str(path), "--clusters", "2", "--family", family]
+    assert cli.main(named) == 0
+    assert "auto" not in capsys.readouterr().err
+
+
+def test_a_smoothing_makes_auto_a_family_of_measurements(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    counts = np.random.default_rng(0).poisson(1.0, (80, 2))
+    np.savetxt(path, counts, delimiter=",", fmt="%d", header="a,b", comments="")
+    assert cli.main(["cluster", str(path), "--clusters", "2", "--smoothing", "0.5"]) == 0
+    assert "family gaussian (smoothing 0.5)" in capsys.readouterr().out
+
+
+def test_text_without_a_family_for_it(tmp_path, capsys):
     path = write_people(tmp_path, ".csv")
-    message = failure(capsys, "cluster", path, "--id", "id", "--drop", "notes")
+    arguments = ["cluster", path, "--id", "id", "--drop", "notes"]
+    message = failure(capsys, *arguments, "--family", "ward")
     assert "line 2, column 'country': 'FR' is not a number" in message
+    assert "--family ward:OTHERS categorical:country" in message
+    few = tmp_path / "few.csv"
+    few.write_text("x,kind\n1,a\n2,b\n3,b\n")
+    message = failure(capsys, "cluster", few)
+    assert "column 'kind' of few.csv holds text, and the rows are too few" in message
+    assert "categorical:kind" in message
 
 
 def test_rows_without_counts_in_a_block(tmp_path, capsys):

@@ -550,6 +550,8 @@ def test_records_with_ints_are_records_with_floats():
         families.Gamma(smoothing=-1.0),
         families.InverseGaussian(shape=np.inf),
         families.LogNormal(variance=0.0),
+        families.SphericalGaussian(scale=(1.0, 0.0)),
+        families.SphericalGaussian(scale=(np.nan,)),
         families.Weibull(shape=0.001),
         families.Weibull(smoothing=-1.0),
         families.Rayleigh(smoothing=np.nan),
@@ -595,3 +597,44 @@ def test_sparse_trees_without_bounds_are_those_of_dense_rows(name, monkeypatch):
         tree = fastrbhc.linkage(X, name, algorithm=algorithm)
         np.testing.assert_allclose(tree.heights, reference.heights, rtol=1e-10)
     assert families.as_family(name).entropy_share == 0.0
+
+
+# A width for each column
+
+
+def test_ward_with_scales_is_ward_of_scaled_columns():
+    rng = np.random.default_rng(0)
+    X, widths = rng.normal(size=(60, 3)) * [1.0, 1000.0, 0.01] + [0.0, 1e5, 3.0], (2.0, 500.0, 0.03)
+    reference = fastrbhc.linkage(X / widths, "ward")
+    computed = fastrbhc.linkage(X, families.SphericalGaussian(scale=widths))
+    np.testing.assert_allclose(computed.heights, reference.heights, rtol=1e-9)
+    labels = computed.cut(n_clusters=4)
+    np.testing.assert_array_equal(labels, reference.cut(n_clusters=4))
+    expected = [X[labels == 0, column].mean() for column in range(3)]
+    summary = computed.summary(X, n_clusters=4)
+    np.testing.assert_allclose(summary.iloc[0][["mean_x0", "mean_x1", "mean_x2"]], expected)
+    again = fastrbhc.Dendrogram.from_json(computed.to_json())
+    assert again.family == computed.family == families.SphericalGaussian(1.0, widths)
+
+
+def test_scales_in_a_product_and_with_gaps():
+    rng = np.random.default_rng(1)
+    X = np.column_stack([rng.normal(size=(50, 2)) * [1.0, 100.0], rng.poisson(3.0, 50)])
+    scaled = X / [1.0, 100.0, 1.0]
+    reference = fastrbhc.linkage(scaled, {"ward": [0, 1], "poisson": [2]})
+    family = {families.SphericalGaussian(scale=(1.0, 100.0)): [0, 1], "poisson": [2]}
+    np.testing.assert_allclose(fastrbhc.linkage(X, family).heights, reference.heights, rtol=1e-9)
+    X[3, 1] = scaled[3, 1] = np.nan
+    reference = fastrbhc.linkage(scaled[:, :2], "ward", missing="ignore")
+    family = families.SphericalGaussian(scale=(1.0, 100.0))
+    computed = fastrbhc.linkage(X[:, :2], family, missing="ignore")
+    np.testing.assert_allclose(computed.heights, reference.heights, rtol=1e-9)
+
+
+def test_scales_of_other_columns_are_refused():
+    family = families.SphericalGaussian(scale=(1.0, 2.0))
+    with pytest.raises(ValueError, match="X has 3 columns, and the family has scales for 2"):
+        fastrbhc.linkage(np.ones((4, 3)), family)
+    assert str(families.SphericalGaussian()) == "SphericalGaussian(variance=1.0)"
+    assert str(family) == "SphericalGaussian(scale=(1.0, 2.0))"
+    assert str(families.SphericalGaussian(2.0, (1.0,))).endswith("(variance=2.0, scale=(1.0,))")

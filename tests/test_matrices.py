@@ -254,9 +254,9 @@ def test_families_without_sparse_rows_make_them_dense(tmp_path, monkeypatch, cap
     )
 
 
-def test_large_ones_need_a_family(tmp_path, capsys):
+def test_large_measurements_need_a_family(tmp_path, capsys):
     """The default would begin with a covariance of all columns."""
-    X = words(60, 20, 3)
+    X = 0.5 * words(60, 20, 3)
     small, large = tmp_path / "small.npz", tmp_path / "large.npz"
     save_npz(small, csr_array(X))
     save_npz(large, csr_array((X[X > 0], np.nonzero(X)), shape=(60, 20_000)))
@@ -268,6 +268,16 @@ def test_large_ones_need_a_family(tmp_path, capsys):
     assert "--family multinomial for words or genes" in said
     assert cli.main(["cluster", str(large), "--clusters", "2", "--family", "poisson"]) == 0
     assert cli.main(["cluster", str(large), "--clusters", "2", "--family", "ward"]) == 0
+
+
+def test_large_counts_have_a_family(tmp_path, capsys):
+    X = words(60, 20, 3)
+    path = tmp_path / "words.npz"
+    save_npz(path, csr_array((X[X > 0], np.nonzero(X)), shape=(60, 20_000)))
+    assert cli.main(["cluster", str(path), "--clusters", "2"]) == 0
+    said = capsys.readouterr()
+    assert "family poisson" in said.out
+    assert "--family auto is poisson for words.npz (counts" in said.err
 
 
 # Columns as rows

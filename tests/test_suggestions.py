@@ -5,12 +5,19 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.metrics import adjusted_rand_score
 
 import fastrbhc
 from fastrbhc import RBHC, families, linkage, suggest_family
 from fastrbhc._advice import MisfitWarning
-from fastrbhc.families import Gaussian, LogNormal, Multinomial, NegativeBinomial
-from fastrbhc.suggesting.automatic import resolve_auto
+from fastrbhc.families import (
+    Gaussian,
+    LogNormal,
+    Multinomial,
+    NegativeBinomial,
+    SphericalGaussian,
+)
+from fastrbhc.suggesting.automatic import Resolved, resolve_auto
 from fastrbhc.suggesting.columns import as_table, statistics_of
 from fastrbhc.suggesting.dispersion import dispersion_of
 
@@ -95,7 +102,8 @@ def test_lists_with_text_and_gaps():
     rows = [["a", 1.5, True], ["b", 2.5, None], ["a", 3.5, False]]
     found = suggest_family(rows)
     assert [column.kind for column in found.columns] == ["category", "measurement", "binary"]
-    assert found.family == {"categorical": [0], DEFAULT: [1], "bernoulli": [2]}
+    measured = SphericalGaussian(scale=(1.0,))  # the deviation of 1.5, 2.5 and 3.5
+    assert found.family == {"categorical": [0], measured: [1], "bernoulli": [2]}
     assert found.columns[2].why.endswith("; 1 missing")
     assert "1 cell is missing" in found.reason
 
@@ -196,17 +204,19 @@ def test_a_matrix_of_distances_has_no_rows():
 def test_columns_of_different_kinds_are_a_product():
     found = suggest_family(customers())
     family = found.family
+    age, answer = family_of(found, "age"), family_of(found, "answer")
+    measured = SphericalGaussian(scale=age.scale + answer.scale)
     assert list(family) == [
         "poisson",
         family_of(found, "orders"),
-        DEFAULT,
+        measured,
         family_of(found, "income"),
         "categorical",
         "bernoulli",
         "ignore",
     ]
     assert family["poisson"] == ["visits"]
-    assert family[DEFAULT] == ["age", "answer"]
+    assert family[measured] == ["age", "answer"]
     assert family["categorical"] == ["country", "size"]
     assert isinstance(family_of(found, "orders"), NegativeBinomial)
     assert "Leave out the columns 'number', 'since', 'name'" in found.reason
@@ -214,6 +224,108 @@ def test_columns_of_different_kinds_are_a_product():
 
 def family_of(found, name):
     return next(column.family for column in found.columns if column.name == name)
+
+
+# Widths within clusters
+
+
+def mixed(n=300, seed=0, apart=4.0):
+    """Three clusters in two measurements, a count and a category, and a measurement of noise."""
+    rng = np.random.default_rng(seed)
+    z = np.arange(n) % 3
+    columns = [
+        np.array([0.0, apart, 2.0 * apart])[z] + rng.normal(size=n),
+        1000.0 * (np.array([apart, 0.0, apart])[z] + rng.normal(size=n)),
+        10.0 * rng.normal(size=n),
+        rng.poisson(np.array([1.0, 3.0, 9.0])[z]),
+        np.array(["a", "b", "c"])[(z + (rng.random(n) < 0.1)) % 3],
+    ]
+    rows = [[column[row].item() for column in columns] for row in range(n)]
+    return rows, z
+
+
+def widths(X):
+    family = suggest_family(X).family
+    return np.array(next(one.scale for one in family if hasattr(one, "scale")))
+
+
+def test_measurements_of_a_product_are_scaled_by_their_widths_within_clusters():
+    rows, _ = mixed()
+    np.testing.assert_allclose(widths(rows), [1.0, 1000.0, 10.0], rtol=0.15)
+    over_all_rows = np.std([row[:3] for row in rows], axis=0)
+    assert over_all_rows[0] > 3.0
+
+
+def test_columns_that_go_together_are_not_cut_into_slices():
+    rng = np.random.default_rng(1)
+    common = rng.normal(size=400)
+    rows = [
+        [x + 0.2 * rng.normal(), x + 0.2 * rng.normal(), "ab"[int(rng.random() < 0.5)]]
+        for x in common
+    ]
+    np.testing.assert_allclose(widths(rows), 1.0, rtol=0.15)
+
+
+def test_equal_ratings_have_a_width():
+    rng = np.random.default_rng(2)
+    z = np.arange(200) % 2
+    rows = [[int(1 + 4 * k), rng.normal(8.0 * k), "ab"[k]] for k in z]
+    assert widths(rows)[0] == pytest.approx(2.0)  # half of the step between 1 and 5
+
+
+def test_counts_beside_other_columns_have_the_dispersion_within_clusters():
+    rng = np.random.default_rng(3)
+    rows, z = mixed(600)
+    drawn = rng.poisson(rng.gamma(2.0, 0.5, 600) * np.array([1.0, 4.0, 16.0])[z])  # α = 0.5
+    found = suggest_family([[*row, count] for row, count in zip(rows, drawn.tolist(), strict=True)])
+    assert found.columns[3].family == "poisson"
+    over_all_rows = (drawn.var() - drawn.mean()) / drawn.mean() ** 2
+    assert over_all_rows > 1.5
+    assert 0.1 <= found.columns[5].family.dispersion <= 0.7
+
+
+def test_widths_are_those_of_copies_and_of_any_order():
+    rng = np.random.default_rng(4)
+    rows, _ = mixed(90)
+    frame = pytest.importorskip("pandas").DataFrame(rows, columns=list("abcde"))
+    copies = rng.integers(1, 4, 90)
+    expected = resolve_auto(frame, copies).family
+    shuffled = frame.iloc[rng.permutation(np.repeat(np.arange(90), copies))]
+    assert resolve_auto(shuffled).family == expected
+    assert resolve_auto(frame).family != expected
+
+
+@pytest.mark.parametrize("share", [0.05, 0.6])
+def test_gaps_leave_widths(share):
+    rng = np.random.default_rng(5)
+    rows, _ = mixed(300)
+    for row in rows:
+        for column in range(3):
+            row[column] = None if rng.random() < share else row[column]
+    found = widths(rows)
+    assert np.isfinite(found).all()
+    assert found[2] == pytest.approx(10.0, rel=0.2)
+
+
+def test_a_sparse_table_of_different_kinds():
+    rng = np.random.default_rng(6)
+    X = np.column_stack([rng.poisson(1.0, 100), rng.normal(size=100) * (rng.random(100) < 0.5)])
+    family = suggest_family(sparse.csr_array(X)).family
+    assert family == suggest_family(X).family
+    assert next(iter(family)) == "poisson"
+
+
+def test_the_suggested_product_finds_what_measurements_of_its_own_variance_do_not():
+    """Clusters that differ a little in every column, in another unit each."""
+    pd = pytest.importorskip("pandas")
+    rows, z = mixed(240, seed=7, apart=3.0)
+    frame = pd.DataFrame(rows, columns=["x", "y", "noise", "count", "level"])
+    with pytest.warns(MisfitWarning, match="columns are of different kinds"):
+        labels = linkage(frame).cut(n_clusters=3)
+    old = {DEFAULT: ["x", "y", "noise"], "poisson": ["count"], "categorical": ["level"]}
+    before = linkage(frame, old).cut(n_clusters=3)
+    assert adjusted_rand_score(z, labels) > adjusted_rand_score(z, before)
+    assert adjusted_rand_score(z, labels) > 0.9
 
 
 @pytest.mark.parametrize("X", [customers, lambda: counts(0.5, [[2, 30], [40, 3]]), lambda: [[0.5]]])
@@ -271,7 +383,7 @@ def test_ages_beside_counts_are_no_counts():
     rng = np.random.default_rng(9)
     X = np.column_stack([rng.poisson(1.0, (100, 2)), rng.integers(18, 90, 100)])
     assert kinds(X) == ["count", "count", "measurement"]
-    assert resolve_auto(X) == (families.as_family("auto"), None)
+    assert resolve_auto(X) == Resolved(families.as_family("auto"))
 
 
 def test_dispersion_knows_neither_order_nor_copies():
@@ -363,7 +475,7 @@ def test_auto_with_weights_is_auto_with_copies():
     ids=str,
 )
 def test_auto_leaves_all_else_to_measurements(X):
-    assert resolve_auto(X) == (families.as_family("auto"), None)
+    assert resolve_auto(X) == Resolved(families.as_family("auto"))
 
 
 def test_columns_of_different_kinds_are_measurements_for_auto():

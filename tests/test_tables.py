@@ -75,6 +75,42 @@ def test_one_column_one_row_and_compressed(write):
     assert read_table(path).values.tolist() == VALUES
 
 
+@pytest.mark.parametrize("words", [("True", "False"), ("true", "FALSE"), (" TRUE", "false ")])
+def test_truth_values_are_ones_and_zeros(write, words):
+    first, second = words
+    table = read_table(write(f"x,flag\n1,{first}\n2,{second}\n"))
+    assert table.values.tolist() == [[1.0, 1.0], [2.0, 0.0]]
+    weighted = read_table(write(f"flag,x,w\n{first},1,5\n{second},2,6\n"), weights="w")
+    assert weighted.values.tolist() == [[1.0, 1.0], [0.0, 2.0]]
+    assert weighted.weights.tolist() == [5.0, 6.0]
+    gaps = read_table(write(f"x,flag\n1,{first}\n2,\n3,{second}\n"), missing="ignore")
+    np.testing.assert_array_equal(gaps.values[:, 1], [1.0, np.nan, 0.0])
+    with pytest.raises(ValueError, match="line 3, column 'flag': missing value"):
+        read_table(write(f"x,flag\n1,{first}\n2,\n"))
+
+
+def test_columns_of_text_if_the_cells_decide(write):
+    table = read_table(write("kind,x,flag,w\na,1,True,3\nb,2,False,4\n"), weights="w", text=None)
+    assert table.values.tolist() == [["a", 1.0, 1.0], ["b", 2.0, 0.0]]
+    assert table.columns == ["kind", "x", "flag"]
+    assert table.weights.tolist() == [3.0, 4.0]
+    numbers = read_table(write("x,y\n1,2\n3,4\n"), text=None)
+    assert numbers.values.dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("x,y\n1,2\n3,oops\n5,6\n", "line 3, column 'y': 'oops' is not a number"),
+        ("x;y\n1,5;a\n2,5;b\n", "line 2, column 'x': '1,5' has a decimal comma"),
+        ("x,y\n1,a\n2,\n3,b\n", "line 3, column 'y': missing value"),
+    ],
+)
+def test_a_few_words_among_numbers_are_mistakes(write, content, message):
+    with pytest.raises(ValueError, match=message):
+        read_table(write(content), text=None)
+
+
 NAMED = "name,x,w,y\nfirst one,1,7,2\n'b',3.5,8,-4\n"
 
 
@@ -187,7 +223,9 @@ def test_a_header_that_counts(write):
         ("my col,x\na,1\n", "say --id 'my col'; leave it out with --drop 'my col'"),
         ("-c,x\na,1\n", "say --id 1; leave it out with --drop 1"),
         ("x,x\na,1\n", "say --id 1; leave it out with --drop 1"),
-        ("x,flag\n1,True\n", "'True' is not a number. Write 1 for true"),
+        ("x,flag\n1,True\n2,yes\n", "'True' is not a number. Write 1 for true"),
+        ("x,flag\n1,yes\n2,no\n", "'yes' is not a number. Write 1 for true"),
+        ("x,flag,y\n1,True,a\n", "column 'y': 'a' is not a number.*ward:OTHERS categorical:y"),
         ('x;y\n"1,234";2\n', "'1,234' has a comma. Write 1234, or use a decimal point"),
         ('x,y\n1,"2\n3,4\n', "line 2: 2 cells|line 2, column 'y'|quotation mark left open"),
         ('x,y\n1,2\n"3,4\n5,6\n', "line 3: 1 cells where 2 .*is a quotation mark left open"),

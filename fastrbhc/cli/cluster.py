@@ -45,10 +45,12 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
         "--family",
         action="append",
         metavar="FAMILY[:COLUMNS]",
-        help="auto (the default: gaussian, with a smoothing derived from the rows), gaussian, "
-        "ward, diagonal_gaussian, von_mises_fisher, poisson, multinomial, bernoulli, exponential, "
-        "categorical. Columns of different kinds: poisson:visits,orders gaussian:age ignore:notes "
-        "gives a family to each, and ward*0.5:age a weight to its dissimilarity",
+        help="auto (the default: one for counts or for zeros and ones if that is what all values "
+        "are, one for each column if some hold text, and otherwise gaussian, with a smoothing "
+        "derived from the rows), gaussian, ward, diagonal_gaussian, von_mises_fisher, poisson, "
+        "multinomial, bernoulli, exponential, categorical. Columns of different kinds: "
+        "poisson:visits,orders gaussian:age ignore:notes gives a family to each, and ward*0.5:age "
+        "a weight to its dissimilarity",
     )
     stop = command.add_mutually_exclusive_group()
     for name, (flags, settings) in _linkage_options().items():
@@ -192,28 +194,31 @@ def run(arguments: argparse.Namespace) -> None:
     from fastrbhc.tree.exports import check_newick_names
 
     wanted = asked(arguments.family, smoothing=arguments.smoothing, variance=arguments.variance)
-    check_missing(arguments.missing, wanted.family)  # before a long file is read
+    if not wanted.left_open:
+        check_missing(arguments.missing, wanted.family)  # before a long file is read
     table = read_table(
         arguments.file,
         arguments.id,
         weights=arguments.weights,
         drop=[*arguments.drop, *wanted.ignored],
         columns=wanted.columns,
-        text=hasattr(wanted.family, "encode"),
+        text=wanted.text,
         layer=arguments.layer,
         transpose=arguments.transpose,
         missing=arguments.missing,
     )
-    name, family = Path(arguments.file).resolve().name, wanted.family_of(table)
+    name = Path(arguments.file).resolve().name
     whole, kept = table, None
     if arguments.drop_empty_rows:
         table, kept = table.without_empty_rows()
     if table.values.shape[0] < 2:
         left = " that are not empty" if table is not whole else ""
         raise ValueError(f"{name} has {table.values.shape[0]} rows{left}: at least 2 are needed")
+    family = wanted.family_of(table, name)
+    check_missing(arguments.missing, family)
     if table.has_counts:
         warn_of_other_counts(table.values, family, "say --layer counts")
-    if arguments.family in (None, ["auto"]):
+    if wanted.left_open and not family.domain.takes_sparse:
         refuse_without_a_family(table.values, name, "--family {}")
     rows = dense_if_needed(table.values, family, name)
     family = placed(family, rows, feature_names=table.columns)

@@ -8,7 +8,7 @@ import gzip
 import math
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -19,7 +19,8 @@ _ENCODING = "utf-8-sig"  # a byte order mark is ignored
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-", "."}
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
-_TRUTH = {"true", "false", "yes", "no"}
+_TRUTHS = {"true": 1.0, "false": 0.0}
+_ANSWERS = {"yes", "no"}
 _FIELD = re.compile(r'"[^"]*"|\S+')
 _QUOTED = re.compile(r'"[^"]*"')
 # A quotation mark that begins a cell. One inside a cell, as in 5", is a letter like any other.
@@ -149,7 +150,8 @@ def load(
 ) -> tuple[NDArray[np.float64], list[str] | None]:
     """The numbers of some columns, in the order asked for, and the column of names as text.
 
-    The first ``gaps`` of these columns may have missing cells, which become NaN.
+    The first ``gaps`` of these columns may have missing cells, which become NaN. Columns of true
+    and false become ones and zeros.
     """
     as_they_are = columns == list(range(len(layout.names)))
     if not columns:
@@ -157,19 +159,62 @@ def load(
         count = sum(1 for _ in _rows(path, layout))
         return np.empty((count, 0)), None if names is None else _texts(path, layout, [names])[0]
     may_lack = columns[:gaps]
+    wanted = None if as_they_are else columns
+    converters: dict[int, Any] = dict.fromkeys(may_lack, _number_or_gap)
+    truths: list[int] = []
     try:
-        wanted = None if as_they_are else columns
-        converters = dict.fromkeys(may_lack, _number_or_gap) or None
-        numbers = _read(path, layout, wanted, np.float64, converters)
+        try:
+            numbers = _read(path, layout, wanted, np.float64, converters or None)
+        except UnicodeDecodeError:
+            raise
+        except ValueError:
+            truths = _columns_of_truths(path, layout, columns)
+            if not truths:
+                raise
+            converters |= dict.fromkeys(truths, _truth_or_gap)
+            numbers = _read(path, layout, wanted, np.float64, converters)
     except UnicodeDecodeError:
         raise
     except ValueError as error:
-        _refuse_first_fault(path, layout, columns, may_lack)
+        _refuse_first_fault(path, layout, columns, may_lack, truths)
         raise ValueError(f"{path.name} cannot be read: {error}") from None
     # If columns are selected, rows with too many cells are not detected otherwise.
     if np.isnan(numbers).any() or not (as_they_are or _all_as_wide(path, layout)):
-        _refuse_first_fault(path, layout, columns, may_lack)
+        _refuse_first_fault(path, layout, columns, may_lack, truths)
     return numbers, None if names is None else _texts(path, layout, [names])[0]
+
+
+def columns_of_words(path: Path, layout: Layout, columns: list[int]) -> list[int]:
+    """Those of the columns that are text: more than half of their cells are words.
+
+    A column of numbers with a few words in it is none, so that these are found.
+    """
+    words, there = dict.fromkeys(columns, 0), dict.fromkeys(columns, 0)
+    for _, cells in _rows(path, layout):
+        for column in columns:
+            if column < len(cells):
+                cell = cells[column].strip()
+                there[column] += cell.lower() not in _MISSING
+                words[column] += _is_plain_word(cell)
+    return [column for column in columns if 2 * words[column] > there[column]]
+
+
+def _is_plain_word(cell: str) -> bool:
+    """Whether a cell is text, and neither a number written in another way nor a truth value."""
+    odd = _THOUSANDS.fullmatch(cell) or _DECIMAL_COMMA.fullmatch(cell)
+    return _is_word(cell) and not odd and cell.lower() not in _TRUTHS
+
+
+def _columns_of_truths(path: Path, layout: Layout, columns: list[int]) -> list[int]:
+    """Those of the columns in which all cells are true or false, or missing."""
+    left, found = list(columns), set[int]()
+    for _, row in _rows(path, layout):
+        cells = {column: row[column].strip().lower() for column in left if column < len(row)}
+        found |= {column for column, cell in cells.items() if cell in _TRUTHS}
+        left = [column for column, cell in cells.items() if cell in _TRUTHS or cell in _MISSING]
+        if not left:
+            break
+    return [column for column in left if column in found]
 
 
 def load_text(path: Path, layout: Layout, columns: list[int]) -> list[list[str]]:
@@ -245,12 +290,21 @@ def _number_or_gap(cell: str) -> float:
     return math.nan if cell.strip().lower() in _MISSING else float(cell)
 
 
+def _truth_or_gap(cell: str) -> float:
+    """1 or 0, or NaN for what stands for a missing one."""
+    return _TRUTHS.get(cell.strip().lower(), math.nan)
+
+
 def _refuse_first_fault(
-    path: Path, layout: Layout, numeric: list[int], may_lack: list[int]
+    path: Path,
+    layout: Layout,
+    numeric: list[int],
+    may_lack: list[int],
+    truths: Sequence[int] = (),
 ) -> None:
     """Raise an error that names the first cell that is not a number, if there is one.
 
-    Columns of ``may_lack`` may have missing cells.
+    Columns of ``may_lack`` may have missing cells, and those of ``truths`` are true and false.
     """
     width = len(layout.names)
     for number, cells in _rows(path, layout):
@@ -264,6 +318,8 @@ def _refuse_first_fault(
         for column in numeric:
             cell = cells[column].strip()
             if column in may_lack and cell.lower() in _MISSING:
+                continue
+            if column in truths and cell.lower() in _TRUTHS:
                 continue
             if not _is_number(cell) or np.isnan(float(cell)):
                 name = layout.names[column]
@@ -300,9 +356,10 @@ def _complaint(cell: str, option: str) -> str:
         return f"{cell!r} has a comma. Write {cell.replace(',', '')}, or use a decimal point"
     if _DECIMAL_COMMA.fullmatch(cell):
         return f"{cell!r} has a decimal comma. Write {cell.replace(',', '.')}"
-    if cell.lower() in _TRUTH:
+    if cell.lower() in _TRUTHS or cell.lower() in _ANSWERS:
         return f"{cell!r} is not a number. Write 1 for true and 0 for false"
     return (
         f"{cell!r} is not a number. If the column names the rows, say --id {option}; "
-        f"leave it out with --drop {option}"
+        f"leave it out with --drop {option}; if it holds categories, give every column to a "
+        f"family, as in --family ward:OTHERS categorical:{option}"
     )

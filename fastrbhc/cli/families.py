@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +21,7 @@ class Asked(NamedTuple):
 
     family: Any  # a product has names of columns
     ignored: Sequence[str] = ()
+    left_open: bool = False  # "auto": what suits the table
 
     @property
     def columns(self) -> dict[str, bool] | None:
@@ -32,8 +34,15 @@ class Asked(NamedTuple):
             for column in block.columns
         }
 
-    def family_of(self, table: Table) -> Family:
-        """The family, which knows the columns of the table."""
+    @property
+    def text(self) -> bool | None:
+        """Whether all columns are text; None if the cells decide."""
+        return None if self.left_open else hasattr(self.family, "encode")
+
+    def family_of(self, table: Table, name: str) -> Family:
+        """The family, which knows the columns of the table; says which if that was left open."""
+        if self.left_open:
+            return _suited(table, name)
         if self.columns is None:
             single: Family = self.family
             return single
@@ -79,7 +88,8 @@ def asked(words: Sequence[str] | None, **parameters: float | None) -> Asked:
                 f"--family names {' and '.join(words)}: give one family, or columns to each, such "
                 "as poisson:visits ward:age"
             )
-        return Asked(_single(words[0], parameters))
+        without = all(value is None for value in parameters.values())
+        return Asked(_single(words[0], parameters), left_open=words == ["auto"] and without)
     for word, match in zip(words, given, strict=True):
         if match is None:
             raise ValueError(
@@ -105,6 +115,48 @@ def asked(words: Sequence[str] | None, **parameters: float | None) -> Asked:
         raise ValueError("--family leaves out columns, and gives none to a family")
     product: Any = Product(tuple(blocks))
     return Asked(as_family(product), ignored)
+
+
+def _suited(table: Table, name: str) -> Family:
+    """What ``auto`` stands for with this table, said on standard error if it is not the default."""
+    from fastrbhc.families.product import IGNORE
+    from fastrbhc.suggesting.automatic import resolve_auto
+
+    # Positions, because several columns may have one name.
+    labels = [str(position) for position in range(len(table.columns))]
+    found: Any
+    found, sentence, reason = resolve_auto(table.values, table.weights, labels)
+    if hasattr(found, "blocks"):
+        blocks = [block._replace(columns=list(map(int, block.columns))) for block in found.blocks]
+        found = found._replace(blocks=tuple(blocks))
+        without = [block.columns for block in blocks if block.family == IGNORE]
+        names = ", ".join(table.columns[column] for columns in without for column in columns)
+        taken = f"a family for each column of {name}, because some hold text"
+        taken += f"; it leaves out {names}" if names else ""
+        other = "poisson:visits categorical:country ignore:name gives families to columns"
+    elif table.values.dtype == object:
+        raise ValueError(_too_few_rows(table, name))
+    else:
+        taken = f"{found.name} for {name} ({reason})"
+        other = "gaussian takes the rows for measurements"
+    if sentence is not None:
+        note = f"fastrbhc: --family auto is {taken}. Another choice: --family {other}"
+        print(note, file=sys.stderr)
+    suited: Family = found
+    return suited
+
+
+def _too_few_rows(table: Table, name: str) -> str:
+    from fastrbhc.cli.delimited import option_for
+
+    words = [any(isinstance(cell, str) for cell in column) for column in table.values.T]
+    option = option_for(table.columns, words.index(True))
+    return (
+        f"column {table.columns[words.index(True)]!r} of {name} holds text, and the rows are too "
+        f"few to find a family for each column ({len(table.values)}). If it names the rows, say "
+        f"--id {option}; leave it out with --drop {option}; if it holds categories, give every "
+        f"column to a family, as in --family ward:OTHERS categorical:{option}"
+    )
 
 
 def _weight(name: str, text: str | None) -> float:

@@ -71,7 +71,7 @@ def read_table(
     weights: str | None = None,
     drop: Sequence[str] = (),
     columns: Mapping[str, bool] | None = None,
-    text: bool = False,
+    text: bool | None = False,
     layer: str | None = None,
     transpose: bool = False,
     missing: str = "error",
@@ -99,8 +99,9 @@ def read_table(
     columns : dict, optional
         All columns of values, and whether each is read as text. Others in the file have to be left
         out.
-    text : bool, default=False
-        Read all values as text, if ``columns`` does not say. Matrices have none.
+    text : bool or None, default=False
+        Read all values as text, if ``columns`` does not say; with None, the columns that hold text
+        rather than numbers. Matrices have none.
     layer : str, optional
         The layer of an ``.h5ad`` file, by default X.
     transpose : bool, default=False
@@ -194,7 +195,7 @@ class _Wanted(NamedTuple):
     weights: str | None
     drop: Sequence[str]
     columns: Mapping[str, bool] | None
-    text: bool
+    text: bool | None
     with_gaps: bool = False
 
 
@@ -299,10 +300,26 @@ def _column(numbers: Any, column: int) -> NDArray[np.float64]:
 def _from_text(path: Path, wanted: _Wanted) -> Table:
     layout = _delimited.layout_of(path)
     chosen = _choose(path, layout.names, wanted)
-    gaps = len(chosen.values) if wanted.with_gaps else 0
-    numbers, ids = _delimited.load(path, layout, chosen.numeric, chosen.ids, gaps)
+    try:
+        numbers, ids = _numbers(path, layout, chosen, wanted)
+    except UnicodeDecodeError:
+        raise
+    except ValueError:
+        if wanted.text is not None or wanted.columns is not None:
+            raise
+        chosen = chosen._replace(text=_delimited.columns_of_words(path, layout, chosen.values))
+        if not chosen.text:
+            raise
+        numbers, ids = _numbers(path, layout, chosen, wanted)
     texts = _delimited.load_text(path, layout, chosen.text) if chosen.text else []
     return _table(numbers, ids, layout.names, chosen, texts)
+
+
+def _numbers(
+    path: Path, layout: _delimited.Layout, chosen: _Chosen, wanted: _Wanted
+) -> tuple[NDArray[np.float64], list[str] | None]:
+    gaps = len(chosen.numeric) - (chosen.weights is not None) if wanted.with_gaps else 0
+    return _delimited.load(path, layout, chosen.numeric, chosen.ids, gaps)
 
 
 def _turned(path: Path, matrix: _matrices.Matrix, transpose: bool) -> _matrices.Matrix:
@@ -366,6 +383,8 @@ def _from_parquet(path: Path, wanted: _Wanted) -> Table:
         order = [last, *range(last), *range(last + 1, len(names))]
         frame, names = frame.select(order), [names[column] for column in order]
     chosen = _choose(path, names, wanted)
+    if wanted.text is None and wanted.columns is None:
+        chosen = chosen._replace(text=[k for k in chosen.values if _is_text(frame.field(k).type)])
     options = [_delimited.option_for(names, column) for column in chosen.numeric]
     numeric = frame.select(chosen.numeric)
     for column in sorted([*chosen.numeric, *chosen.text]):
@@ -389,3 +408,8 @@ def _from_parquet(path: Path, wanted: _Wanted) -> Table:
         ids = [str(value) for value in frame.column(chosen.ids).to_pylist()]
     texts = [frame.column(column).to_pylist() for column in chosen.text]
     return _table(numbers, ids, names, chosen, texts)
+
+
+def _is_text(kind: Any) -> bool:
+    """Whether a type of pyarrow is that of text or of categories."""
+    return str(kind).startswith(("string", "large_string", "dictionary"))

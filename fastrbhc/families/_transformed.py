@@ -60,17 +60,17 @@ def transformed(base: Any) -> Callable[[AnyClass], AnyClass]:
         return values
 
     def coordinates(self: Any, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        values: NDArray[np.float64] = base.coordinates(self, self.transformed(X).means)
+        values: NDArray[np.float64] = self.base.coordinates(self.transformed(X).means)
         return values
 
     def draw_one_cluster(self: Any, X: Any, rng: np.random.Generator) -> Any:
         if issparse(X):
             return None
-        drawn = base.draw_one_cluster(self, self.transformed(X).means, rng)
+        drawn = self.base.draw_one_cluster(self.transformed(X).means, rng)
         return None if drawn is None else self.untransformed(drawn)
 
     def advice(self: Any, X: NDArray[np.float64], names: list[str] | None) -> Sequence[str]:
-        sentences: Sequence[str] = base.advice(self, self.transformed(X).means, names)
+        sentences: Sequence[str] = self.base.advice(self.transformed(X).means, names)
         return sentences
 
     def check_rows(self: Any, X: NDArray[np.float64]) -> None:
@@ -83,10 +83,10 @@ def transformed(base: Any) -> Callable[[AnyClass], AnyClass]:
                 f"{values.max():.3g} as {self}, whose squares are beyond double precision. "
                 "Measure in a unit that is nearer to the values."
             )
-        base.check_rows(self, values)
+        self.base.check_rows(values)
 
     def record_of_base(self: Any) -> Any:
-        return base(*(getattr(self, name) for name in base._fields))
+        return base(**{name: getattr(self, name) for name in base._fields if hasattr(self, name)})
 
     methods: dict[str, Any] = {name: vars(base)[name] for name in _OF_VALUES}
     methods["base"] = property(record_of_base)

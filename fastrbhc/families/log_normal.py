@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fastrbhc._engine.clusters.observations import Observations
 from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._transformed import logarithms, transformed
-from fastrbhc.families.spherical_gaussian import SphericalGaussian
+from fastrbhc.families.spherical_gaussian import SphericalGaussian, check_variance
 
 
 @family(
@@ -52,7 +52,7 @@ class LogNormal(NamedTuple):
     variance: float = 1.0
 
     def check(self) -> None:
-        SphericalGaussian.check(self)  # type: ignore[arg-type]
+        check_variance(self.variance)
 
     def transformed(self, X: NDArray[np.float64]) -> Observations:
         return logarithms(X)

@@ -3,8 +3,8 @@
 The rule is short, so that it can be foretold. At least 20 rows, all of zeros and ones, are
 "bernoulli", or "multinomial" with a single 1 in every row. At least 20 rows of counts, which are
 whole numbers with zeros and a tail, are "multinomial", "poisson" or a negative binomial, as
-`suggest_family` says. A data frame of at least 20 rows with a column of text is a product of
-families, which it names too. Everything else is for measurements, ``Gaussian(smoothing="auto")``.
+`suggest_family` says. A table of at least 20 rows with a column of text is a product of families,
+which it names too. Everything else is for measurements, ``Gaussian(smoothing="auto")``.
 
 Only distinct rows and their weights count, so that copies in place of weights change nothing.
 """
@@ -22,7 +22,7 @@ from fastrbhc.families import Family, as_family
 from fastrbhc.suggesting import kinds as kind
 from fastrbhc.suggesting.choice import ForCounts, for_counts, for_zeros_and_ones, some
 from fastrbhc.suggesting.columns import Statistics, Table, statistics_of
-from fastrbhc.suggestions import suggest_family
+from fastrbhc.suggestions import suggestion_for
 
 
 class Resolved(NamedTuple):
@@ -30,6 +30,7 @@ class Resolved(NamedTuple):
 
     family: Family
     sentence: str | None = None
+    reason: str = ""  # of the sentence
 
 
 def resolve(family: Any, X: Any, sample_weight: Any = None) -> Resolved:
@@ -39,14 +40,15 @@ def resolve(family: Any, X: Any, sample_weight: Any = None) -> Resolved:
     return Resolved(as_family(family))
 
 
-def resolve_auto(X: Any, sample_weight: Any = None) -> Resolved:
+def resolve_auto(X: Any, sample_weight: Any = None, names: list[str] | None = None) -> Resolved:
     """What "auto" stands for with these rows and weights.
 
-    Rows that are not valid get the default, and errors are left to the checks that follow.
+    Rows that are not valid get the default, and errors are left to the checks that follow. Arrays
+    of objects are tables if they come with names of their columns.
     """
     default = Resolved(as_family("auto"))
-    if _holds_text(X):
-        return _product(X) or default
+    if _holds_text(X, names):
+        return _product(X, sample_weight, names) or default
     values = _whole_numbers(X, sample_weight)
     if values is None:
         return default
@@ -63,13 +65,18 @@ def resolve_auto(X: Any, sample_weight: Any = None) -> Resolved:
             return default  # columns of different kinds, all of them numbers
         varied = np.flatnonzero(known.highest > known.lowest)  # as the suggestion does
         found = for_counts(rows[:, varied], some(known, varied), weights)
-    return Resolved(as_family(found.family), _sentence(found))
+    return Resolved(as_family(found.family), _sentence(found), found.reason)
 
 
-def _holds_text(X: Any) -> bool:
-    """Whether X is a data frame of enough rows with a column of text or categories."""
-    if not hasattr(X, "__len__") or column_names(X) is None or len(X) < kind.FEWEST_ROWS:
-        return False  # a query that has not been run has no length
+def _holds_text(X: Any, names: list[str] | None) -> bool:
+    """Whether X is a table of enough rows with a column of text or categories."""
+    # A query that has not been run has no length, and that of a sparse matrix is ambiguous.
+    if sparse.issparse(X) or not hasattr(X, "__len__") or len(X) < kind.FEWEST_ROWS:
+        return False
+    if names is not None and isinstance(X, np.ndarray):
+        return X.dtype == object and any(_is_text(column[:100]) for column in X.T)
+    if column_names(X) is None:
+        return False
     return any(_is_text(np.asarray(column[:100])) for column in columns_of(X))
 
 
@@ -77,12 +84,16 @@ def _is_text(values: NDArray[Any]) -> bool:
     return values.dtype.kind in "USO" and any(isinstance(value, str) for value in values.tolist())
 
 
-def _product(X: Any) -> Resolved | None:
+def _product(X: Any, sample_weight: Any, names: list[str] | None) -> Resolved | None:
     """What the suggestion says of a table with text; None if it has none."""
     try:
-        found = suggest_family(X).family
+        weights = None if sample_weight is None else as_column(sample_weight, "sample_weight")
+        if weights is not None and not _are_weights(weights, len(X)):
+            return None
+        suggestion = suggestion_for(X, names, weights)
     except (ValueError, TypeError):
         return None
+    found = suggestion.family
     if isinstance(found, str):
         found = {found: slice(None)}
     if not isinstance(found, dict):
@@ -91,7 +102,12 @@ def _product(X: Any) -> Resolved | None:
         f"family='auto' is {found!r} for this table, whose columns are of different kinds. Name a "
         "family to choose yourself"
     )
-    return Resolved(as_family(found), sentence)
+    return Resolved(as_family(found), sentence, suggestion.reason)
+
+
+def _are_weights(weights: NDArray[Any], n: int) -> bool:
+    sound = weights.dtype.kind in "biuf" and weights.shape == (n,)
+    return bool(sound and (weights >= 0.0).all() and 0.0 < weights.sum() < np.inf)
 
 
 def _sentence(found: ForCounts) -> str:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.mixture import GaussianMixture
-from threadpoolctl import threadpool_limits
 
-from fastrbhc.families import Gaussian, LogNormal, Multinomial, NegativeBinomial
-from fastrbhc.families.product import IGNORE
+from fastrbhc.families import LogNormal, Multinomial, NegativeBinomial
 from fastrbhc.suggesting import kinds as kind
 from fastrbhc.suggesting.columns import Statistics, Table
 from fastrbhc.suggesting.dispersion import Dispersion, dispersion_of
 from fastrbhc.suggesting.kinds import Kind
+from fastrbhc.suggesting.products import families_of, product_of, rounded, widths_of
 
 # Counts that vary so many times as much as Poisson counts within clusters are called overdispersed.
 OVERDISPERSED = 2.0
@@ -25,11 +21,8 @@ OVERDISPERSED = 2.0
 _MANY_COLUMNS, _MANY_ZEROS = 50, 0.75
 # Values of a sparse matrix that may become dense for statistics.
 _MOST_DENSE = 1_000_000
-# Rows for the variance of logarithms, and the numbers of clusters to try.
-_MOST_ROWS, _CLUSTERS = 1_000, (1, 2, 3, 4, 6, 8)
 
 Floats = NDArray[np.float64]
-MEASURING = Gaussian(smoothing="auto")
 
 
 class Choice(NamedTuple):
@@ -71,7 +64,7 @@ def for_counts(values: Any, known: Statistics, weights: Floats | None = None) ->
     within = f"the variance within coarse clusters is {found.factor_together:.2g} times the mean"
     if found.factor_together < OVERDISPERSED:
         return ForCounts("poisson", f"counts: {within}", found)
-    alpha = _rounded(found.together)
+    alpha = rounded(found.together)
     return ForCounts(NegativeBinomial(dispersion=alpha), f"overdispersed counts: {within}", found)
 
 
@@ -83,8 +76,10 @@ def for_zeros_and_ones(values: Any) -> ForCounts:
     return ForCounts("bernoulli", "all values are 0 or 1")
 
 
-def choose(table: Table, known: Statistics, kinds: list[Kind]) -> Choice:
-    """A family for the table."""
+def choose(
+    table: Table, known: Statistics, kinds: list[Kind], weights: Floats | None = None
+) -> Choice:
+    """A family for the table; weights of its rows count in a product."""
     used = [place for place, (what, _) in enumerate(kinds) if what not in kind.LEFT_OUT]
     present = {kinds[place].kind for place in used}
     if not used:
@@ -97,7 +92,7 @@ def choose(table: Table, known: Statistics, kinds: list[Kind]) -> Choice:
         found = for_counts(_complete(table.values, used), some(known, used))
         kinds = _with_dispersion(kinds, used, found.dispersion)
         return Choice(found.family, found.reason, _everywhere(found.family, kinds), kinds)
-    return _by_kind(table, known, kinds, used, present)
+    return _by_kind(table, kinds, used, weights)
 
 
 def _of_rows(
@@ -123,44 +118,21 @@ def _of_rows(
     return None
 
 
-def _by_kind(
-    table: Table, known: Statistics, kinds: list[Kind], used: list[int], present: set[str]
-) -> Choice:
+def _by_kind(table: Table, kinds: list[Kind], used: list[int], weights: Floats | None) -> Choice:
     """A family for each column; a single one if they agree, and else a product."""
-    families: list[Any] = [None] * len(kinds)
-    counted = [place for place in used if kinds[place].kind == kind.COUNT]
-    if counted:
-        found = for_counts(_complete(table.values, counted), some(known, counted)).dispersion
-        kinds = _with_dispersion(kinds, counted, found)
-        for place, column in enumerate(counted):
-            families[column] = "poisson"
-            if found is not None and found.factors[place] >= OVERDISPERSED:
-                families[column] = NegativeBinomial(dispersion=_rounded(found.alphas[place]))
-    skewed = [place for place in used if kinds[place].kind == kind.SKEWED]
-    if skewed:
-        widths = _variances_of_logarithms(_complete(table.values, skewed))
-        common = _rounded(float(np.median(widths)))
-        for column, width in zip(skewed, widths, strict=True):
-            alone = present == {kind.SKEWED}
-            families[column] = LogNormal(variance=common if alone else _rounded(float(width)))
-    usual = {kind.BINARY: "bernoulli", kind.CATEGORY: "categorical"}
-    for column in used:
-        if families[column] is None:
-            families[column] = usual.get(kinds[column].kind, MEASURING)
-    chosen = list(dict.fromkeys(families[column] for column in used))
-    if chosen == [MEASURING]:
-        families = [None if what.kind in kind.LEFT_OUT else "auto" for what in kinds]
-        return Choice("auto", "all columns hold measurements", families, kinds)
-    if len(chosen) == 1:
-        return Choice(
-            chosen[0], f"all columns are of the kind {sorted(present)[0]!r}", families, kinds
-        )
-    names: Any = table.names or range(len(kinds))
-    product = {one: [names[column] for column in used if families[column] == one] for one in chosen}
-    left_out = [names[column] for column in range(len(kinds)) if column not in used]
-    if left_out:
-        product[IGNORE] = left_out
-    return Choice(product, "columns are of different kinds: a product of families", families, kinds)
+    present = {kinds[place].kind for place in used}
+    if present <= kind.MEASURED - {kind.SKEWED}:
+        return Choice("auto", "all columns hold measurements", _everywhere("auto", kinds), kinds)
+    within = widths_of(table, kinds, used, weights)
+    if present == {kind.SKEWED}:
+        common = np.median(list(within.deviations.values()))
+        single = LogNormal(variance=rounded(float(common**2)))
+        reason = f"all columns are of the kind {kind.SKEWED!r}"
+        return Choice(single, reason, _everywhere(single, kinds), kinds)
+    kinds = _with_dispersion(kinds, within.counted, within.dispersion)
+    families = families_of(kinds, used, within)
+    reason = "columns are of different kinds: a product of families"
+    return Choice(product_of(families, table.names), reason, families, kinds)
 
 
 def _everywhere(family: Any, kinds: list[Kind]) -> list[Any]:
@@ -190,26 +162,3 @@ def _with_dispersion(kinds: list[Kind], columns: list[int], found: Dispersion | 
         why = f"{kinds[column].why}, {found.factors[place]:.2g} × mean within coarse clusters"
         kinds[column] = kinds[column]._replace(why=why)
     return kinds
-
-
-def _variances_of_logarithms(X: Floats) -> Floats:
-    """The variance of log x in each column, within the clusters of a coarse mixture."""
-    logs = np.log(X[:: -(-len(X) // _MOST_ROWS)])
-    best, least = None, np.inf
-    with warnings.catch_warnings(), threadpool_limits(1):
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        for k in _CLUSTERS:
-            if 5 * k > len(logs):
-                break
-            mixture = GaussianMixture(k, covariance_type="diag", random_state=0).fit(logs)
-            criterion = mixture.bic(logs)
-            if criterion < least:
-                best, least = mixture, criterion
-    if best is None:
-        return logs.var(axis=0)
-    within: Floats = best.weights_ @ best.covariances_
-    return within
-
-
-def _rounded(number: float) -> float:
-    return float(f"{max(number, 1e-3):.2g}")

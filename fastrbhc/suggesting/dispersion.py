@@ -23,6 +23,7 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from fastrbhc.families._scaling import roots_of_counts
+from fastrbhc.suggesting.samples import distinct, sampled
 
 _CLUSTERS = (1, 2, 3, 4, 6, 8, 12, 16)
 _DISPERSIONS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0)
@@ -57,35 +58,12 @@ def dispersion_of(counts: Floats, weights: Floats | None = None) -> Dispersion |
     counts, weights = counts[weights > 0.0], weights[weights > 0.0]
     if weights.sum() < _FEWEST_ROWS:
         return None
-    rows, weights = _sampled(*_distinct(counts, weights))
+    rows, weights = distinct(counts, weights, roots_of_counts(counts))
+    rows, weights = sampled(rows, weights, _MOST_ROWS)
     looked_at = np.linspace(0, rows.shape[1] - 1, min(rows.shape[1], _MOST_COLUMNS)).astype(int)
     with threadpool_limits(1):  # more threads only slow such small matrices down
         shares = _best_mixture(rows[:, looked_at], weights)
-        return _by_moments(rows, weights, shares)
-
-
-def _distinct(rows: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Distinct rows with the weights of all their copies, in the order of a random projection.
-
-    Sorting numbers takes far less time than sorting rows, and equal rows have equal projections.
-    """
-    direction = np.random.default_rng(0).normal(size=rows.shape[1])
-    order = np.argsort((roots_of_counts(rows) * direction).sum(axis=1), kind="stable")
-    rows, weights = rows[order], weights[order]
-    first = np.ones(len(rows), dtype=bool)
-    first[1:] = (rows[1:] != rows[:-1]).any(axis=1)
-    summed: Floats = np.bincount(np.cumsum(first) - 1, weights).astype(np.float64)
-    return rows[first], summed
-
-
-def _sampled(rows: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Rows at even distances in their order, if they are many, weighted by what they stand for."""
-    if len(rows) <= _MOST_ROWS:
-        return rows, weights
-    passed = np.cumsum(weights)
-    levels = (np.arange(_MOST_ROWS) + 0.5) / _MOST_ROWS * passed[-1]
-    taken, times = np.unique(np.searchsorted(passed, levels), return_counts=True)
-    return rows[taken], times.astype(np.float64)
+        return by_moments(rows, weights, shares)
 
 
 def _best_mixture(rows: Floats, weights: Floats) -> Floats:
@@ -128,7 +106,7 @@ def _mixture(
     likelihood, kept = -np.inf, shares
     for _ in range(_STEPS):
         if alpha is None:
-            alphas = _by_moments(rows, weights, shares).alphas
+            alphas = by_moments(rows, weights, shares).alphas
             alphas[alphas <= _LEAST] = 0.0  # as in `_constant`
         sizes = weights @ shares
         means = (shares * weights[:, None]).T @ rows / np.maximum(sizes, _TINY)[:, None] + _TINY
@@ -162,7 +140,7 @@ def _constant(rows: Floats, alphas: Floats) -> Floats:
     return summed
 
 
-def _by_moments(rows: Floats, weights: Floats, shares: Floats) -> Dispersion:
+def by_moments(rows: Floats, weights: Floats, shares: Floats) -> Dispersion:
     """α from variances and means: the variance of a negative binomial is m + αm²."""
     belonging = shares * weights[:, None]
     sizes = belonging.sum(axis=0)
