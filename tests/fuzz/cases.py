@@ -142,6 +142,11 @@ class Case:
         ]
 
     @property
+    def reducible(self):
+        """Whether d is reducible: with missing cells it never is."""
+        return self.record.reducible and self.missing == "error"
+
+    @property
     def usual(self):
         """Whether parameters are the default ones, or left to the data."""
         return self.family == "product" or not self.parameters or self.left_to_data
@@ -296,7 +301,7 @@ def _with_options(rng, case):
     """The case with an algorithm, a backend, other options and comparisons."""
     record, (n, d) = case.record, case.X.shape
     algorithm = pick(rng, ["auto", "greedy", "levels", "nn_chain"], [0.4, 0.22, 0.16, 0.22])
-    if algorithm == "levels" and not record.reducible:
+    if algorithm == "levels" and not case.reducible:
         algorithm = "greedy"
     threshold = None
     if rng.random() < 0.2:
@@ -335,7 +340,8 @@ def _columns(rng):
 
 def _few_rows(rng):
     """References of parts take more time."""
-    return int(rng.integers(2, 13) if rng.random() < 0.9 else rng.integers(13, 40))
+    fewest, most = pick(rng, [(2, 13), (13, 40), (40, 120)], [0.9, 0.09, 0.01])
+    return int(rng.integers(fewest, most))
 
 
 _USUAL = [name for name in PATTERNS if name not in RARE]
@@ -375,8 +381,13 @@ def _rows_of(rng, record, n, d):
     if domain.lower > 0.0:  # a minimum
         below = 0.0 if domain.includes_lower else 1e-3
         return domain.lower * (1.0 + np.maximum(np.abs(X), below)), pattern
-    X = in_domain(rng, X, domain._replace(upper=min(domain.upper, 1.0)))
-    return X * domain.upper if 1.0 < domain.upper < np.inf else X, pattern
+    bounded = np.isfinite(domain.upper)
+    X = in_domain(rng, X, domain._replace(upper=1.0 if bounded else np.inf))
+    if bounded:
+        return X * domain.upper, pattern
+    return X if record.name.startswith("from_phi") else rescaled(
+        X, scales(rng, d, False)[0]
+    ), pattern
 
 
 def _draw_further(rng, seed):

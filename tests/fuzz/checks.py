@@ -344,7 +344,7 @@ def _in_order(tree):
 def certify(tree, case, report):
     """Replay the merges: each is the nearest pair, or a reciprocal one, at its height."""
     n, m = tree.n_leaves, len(tree.merges)
-    family, reducible = case.placed, case.record.reducible
+    family, reducible = case.placed, case.reducible
     order, children, unions = _in_order(tree)
     everywhere = case.algorithm != "nn_chain" and n <= _MANY_ROWS
     ignored = np.zeros(n + m, bool)
@@ -525,7 +525,7 @@ def _neighbors(case, result, report):
 
 def _algorithm(case, result, report):
     """Other algorithms build the same tree where they promise to, and refuse the same rows."""
-    reducible = case.record.reducible
+    reducible = case.reducible
     names = ["greedy", "levels", "nn_chain"] if reducible else ["greedy", "auto", "nn_chain"]
     names = [name for name in names if name != case.algorithm]
     other = names[case.seed % len(names)]
@@ -614,8 +614,8 @@ def _power_of_two(case, result, report):
         return None
     if case.parameters and not case.left_to_data:
         return None
-    if case.family not in factors or case.threshold is not None:
-        return None
+    if case.family not in factors or case.threshold is not None or np.isnan(case.X).any():
+        return None  # rows without a common column tie, and the order of ties is that of hashes
     other = call(case, report, X=np.ldexp(case.X, power), form="plain", audit=False)
     if isinstance(other, Refusal):
         return f"times 2**{power}: refused ({other.message})"
