@@ -139,7 +139,8 @@ def _overdispersed(x, dispersion):
     if dispersion == 0:
         return _x_log_x(x) - x
     size = 1 / dispersion
-    return _x_log_x(x) - (x + size) * mpmath.log(1 + x / size)
+    # Without a linear part, so that nothing cancels for large x.
+    return -(x * mpmath.log1p(size / x) if x > 0 else 0) - size * mpmath.log1p(x / size)
 
 
 def _binomial(t, family, smoothing, n_features):

@@ -17,7 +17,7 @@ from fastrbhc import bhc, families
 from fastrbhc._table import placed
 from fastrbhc.families import Block, Product, as_family
 from fuzz.forms import DENSE, DTYPES, FORMS, SPARSE
-from fuzz.parts import from_burg, from_pseudo_huber
+from fuzz.parts import CURVATURE, from_burg, from_pseudo_huber
 from fuzz.rows import PATTERNS, RARE, SHARES, in_domain, pick, rescaled, scales
 
 FAMILIES = {
@@ -338,10 +338,11 @@ def _columns(rng):
     return pick(rng, [1, 2, 3, 4, 5, 6, 8, 9, 12], [3, 5, 5, 1, 1, 0.5, 0.5, 0.5, 0.3])
 
 
-def _few_rows(rng):
-    """References of parts take more time."""
-    fewest, most = pick(rng, [(2, 13), (13, 40), (40, 120)], [0.9, 0.09, 0.01])
-    return int(rng.integers(fewest, most))
+def _few_rows(rng, *records):
+    """References of parts take more time, and more still by the definition."""
+    fewest, most = pick(rng, [(2, 13), (13, 25), (25, 120)], [0.9, 0.07, 0.03])
+    n = int(rng.integers(fewest, most))
+    return min(n, 20) if any(record.name in CURVATURE for record in records) else n
 
 
 _USUAL = [name for name in PATTERNS if name not in RARE]
@@ -385,16 +386,18 @@ def _rows_of(rng, record, n, d):
     X = in_domain(rng, X, domain._replace(upper=1.0 if bounded else np.inf))
     if bounded:
         return X * domain.upper, pattern
-    return X if record.name.startswith("from_phi") else rescaled(
-        X, scales(rng, d, False)[0]
-    ), pattern
+    exponents, _ = scales(rng, d, False)
+    if record.name in CURVATURE:  # differences far below the smoothing take very many digits
+        exponents = np.clip(exponents, -20, 20)
+    return X if record.name.startswith("from_phi") else rescaled(X, exponents), pattern
 
 
 def _draw_further(rng, seed):
     # Families from φ are compiled in every process.
     name = pick(rng, list(FURTHER), [0.05 if key.startswith("from") else 1.0 for key in FURTHER])
     parameters = _further_parameters(rng, name)
-    record, n = FURTHER[name](**parameters), _few_rows(rng)
+    record = FURTHER[name](**parameters)
+    n = _few_rows(rng, record)
     X, pattern = _rows_of(rng, record, n, _columns(rng))
     form = pick(rng, DENSE) if rng.random() < 0.2 else "plain"
     case = Case(seed, np.ascontiguousarray(X), name, parameters, _weights(rng, n), form=form,
@@ -405,7 +408,8 @@ def _draw_further(rng, seed):
 def _draw_gaps(rng, seed):
     name = pick(rng, WITH_GAPS)
     parameters = {} if name in FAMILIES else _further_parameters(rng, name)
-    record, n = {**FAMILIES, **FURTHER}[name](**parameters), _few_rows(rng)
+    record = {**FAMILIES, **FURTHER}[name](**parameters)
+    n = _few_rows(rng, record)
     X, pattern = _rows_of(rng, record, n, _columns(rng))
     gaps = rng.random(X.shape) < pick(rng, [0.0, 0.1, 0.5, 0.9])
     if rng.random() < 0.98:  # a row without any cell is refused
@@ -419,11 +423,10 @@ def _draw_gaps(rng, seed):
 
 
 def _draw_product(rng, seed):
-    n, blocks, parts = _few_rows(rng), [], []
-    names = pick(rng, PRODUCTS)
-    pattern, start = "", 0
-    for name in names:
-        record = {**FAMILIES, **FURTHER}[name]()
+    names, blocks, parts = pick(rng, PRODUCTS), [], []
+    records = [{**FAMILIES, **FURTHER}[name]() for name in names]
+    n, pattern, start = _few_rows(rng, *records), "", 0
+    for name, record in zip(names, records, strict=True):
         part, pattern = _rows_of(rng, record, n, int(rng.integers(1, 4)))
         weight = float(pick(rng, [1.0, 1.0, 0.01, 100.0])) if len(names) > 1 else 1.0
         blocks.append(Block(name, tuple(range(start, start + part.shape[1])), weight))

@@ -71,7 +71,7 @@ exact.declare(from_pseudo_huber().name, lambda x: mpmath.sqrt(1 + x * x))
 exact.declare(from_burg().name, lambda x: -mpmath.log(x))
 
 # φ″ of the families that only the definition gives, for what a value may be off by.
-_CURVATURE = {
+CURVATURE = {
     "negative_binomial": lambda m, family: 1.0 / (m * (1.0 + family.dispersion * m)),
     "geometric": lambda m, family: 1.0 / (m * (1.0 + m)),
     "inverse_gaussian": lambda m, family: family.shape / m / m / m,
@@ -109,6 +109,7 @@ class ByDefinition:
     def __post_init__(self):
         self.members = {i: [i] if self.weights[i] > 0.0 else [] for i in range(len(self.X))}
         self.known: dict = {}
+        self.conjugates: dict = {}
 
     def value(self, a, b):
         rows0, rows1 = self.members[a], self.members[b]
@@ -116,7 +117,7 @@ class ByDefinition:
             return 0.0, 0.0
         key = frozenset([tuple(rows0), tuple(rows1)])
         if key not in self.known:
-            value = definition(self.family, self.X, self.weights, rows0, rows1)
+            value = definition(self.family, self.X, self.weights, rows0, rows1, self.conjugates)
             self.known[key] = float(value), self._off(rows0, rows1, float(value))
         return self.known[key]
 
@@ -128,7 +129,7 @@ class ByDefinition:
         step, off = np.abs(means[0] - means[1]), _MEAN_OFF * np.maximum(*np.abs(means))
         smoothing = getattr(self.family, "smoothing", 0.0)
         lower = np.minimum(*means) + smoothing
-        curvature = np.array([_CURVATURE[self.family.name](m, self.family) for m in lower.tolist()])
+        curvature = np.array([CURVATURE[self.family.name](m, self.family) for m in lower.tolist()])
         joint = weights[0] * weights[1] / sum(weights)
         doubt = joint * ((2.0 * step + off) * off * curvature).sum()
         return doubt + _VALUE_OFF * value + SMALLEST * (1.0 + sum(weights))
@@ -137,14 +138,26 @@ class ByDefinition:
         self.members[a] = sorted(self.members[a] + self.members[b])
 
 
-def definition(family, X, weights, rows0, rows1):
-    """d of two groups of rows by its definition, with as many digits as it takes."""
+def definition(family, X, weights, rows0, rows1, known=None):
+    """d of two groups of rows by its definition, with as many digits as it takes.
+
+    ``known`` remembers f of groups.
+    """
+    known = {} if known is None else known
+    rows0, rows1 = (tuple(int(row) for row in rows) for rows in (rows0, rows1))
+    groups = rows0, rows1, tuple(sorted(rows0 + rows1))
+
+    def conjugate(rows):
+        if (rows, digits) not in known:
+            some = list(rows)
+            known[rows, digits] = exact.conjugate_of_rows(X[some], weights[some], family)
+        return known[rows, digits]
+
     value = size = mpmath.mpf(0)
     for digits in (60, 200, 800):
         with mpmath.workdps(digits):
-            value, size = exact.dissimilarity(
-                X[rows0], X[rows1], family, weights[rows0], weights[rows1]
-            )
+            f0, f1, f01 = map(conjugate, groups)
+            value, size = f0 + f1 - f01, max(abs(f0), abs(f1), abs(f01))
             if abs(value) > size * mpmath.mpf(10) ** (25 - digits):
                 return value
     return mpmath.mpf(0) if abs(value) < size * mpmath.mpf(10) ** -700 else value
@@ -184,7 +197,7 @@ def _parts(family, X, weights):
             if seen.any():
                 values = np.where(seen, column, column[seen][0])
                 yield from _parts(family, values[:, None], np.where(seen, weights, 0.0))
-    elif family.name in _CURVATURE:
+    elif family.name in CURVATURE:
         yield 1.0, ByDefinition(family, X, np.asarray(weights, float))
     elif family.name in _AS_KNOWN:
         factor, base, high, low = _AS_KNOWN[family.name](family, X)
