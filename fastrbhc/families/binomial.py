@@ -36,8 +36,11 @@ class Binomial(NamedTuple):
 
     References
     ----------
-    Banerjee, Merugu, Dhillon & Ghosh (2005), J. Mach. Learn. Res. 6, for the divergences of
-    exponential families. Anscombe (1948), Biometrika 35, for the coordinates.
+    A. Banerjee, S. Merugu, I. S. Dhillon, J. Ghosh (2005), Clustering with Bregman divergences,
+    Journal of Machine Learning Research 6, 1705–1749, for the divergences of exponential families.
+
+    F. J. Anscombe (1948), The transformation of Poisson, binomial and negative-binomial data,
+    Biometrika 35, 246–254, for the coordinates.
 
     Examples
     --------

@@ -49,8 +49,11 @@ class NegativeBinomial(NamedTuple):
 
     References
     ----------
-    Anscombe (1950), Biometrika 37, for the distribution. Jørgensen (1987), J. R. Stat. Soc. B 49,
-    for variance functions.
+    F. J. Anscombe (1950), Sampling theory of the negative binomial and logarithmic series
+    distributions, Biometrika 37, 358–382.
+
+    B. Jørgensen (1987), Exponential dispersion models, Journal of the Royal Statistical Society B
+    49, 127–162, for variance functions.
 
     Examples
     --------
