@@ -11,8 +11,8 @@ from scipy.special import xlog1py
 
 from fastrbhc._engine.math.entropy import overdispersed_divergence
 from fastrbhc.families._advice import not_whole
-from fastrbhc.families._draws import overdispersed
-from fastrbhc.families._interface import Domain, are_counts, family
+from fastrbhc.families._draws import are_counts, overdispersed
+from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._smoothing import (
     Smoothing,
     check_rows_beside_shift,
