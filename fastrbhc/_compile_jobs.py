@@ -166,10 +166,8 @@ def _look_at(tree: Any) -> None:
 
 
 def _use_model(name: str) -> None:
-    domain = as_model(name).domain
     for n_columns in (3, _MANY_COLUMNS, 1):
-        X = np.round(_within(domain.lower, domain.upper, 40, n_columns))
-        _fit_model(X, name)
+        _fit_model(_whole_rows(name, 40, n_columns), name)
 
 
 def _use_sparse_model(name: str) -> None:
@@ -213,6 +211,15 @@ def _within(lower: float, upper: float, n: int, n_columns: int) -> NDArray[np.fl
     least, most = max(lower, -20.0), min(upper, 20.0)
     shares = np.random.default_rng(0).uniform(0.1, 0.9, (n, n_columns))
     return least + (most - least) * shares
+
+
+def _whole_rows(name: str, n: int, n_columns: int) -> NDArray[np.float64]:
+    """Rows of whole numbers that the model admits."""
+    domain = as_model(name).domain
+    X = np.round(_within(domain.lower, domain.upper, n, n_columns))
+    if domain.needs_positive_total or domain.needs_nonzero_row:
+        X[~X.any(axis=1)] = 1.0
+    return X
 
 
 def _sparse_rows(n: int) -> csr_array:
