@@ -14,7 +14,7 @@ import pytest
 from fuzz import checks, parts, shrink
 from fuzz.cases import FAMILIES, FURTHER, MODELS, PRODUCTS, WITH_GAPS, Case, draw
 from fuzz.forms import FORMS
-from fuzz.reference import dissimilarity
+from fuzz.reference import TOLERANCE, dissimilarity
 
 from fastrbhc import linkage
 from fastrbhc.bhc import bhc_linkage
@@ -148,7 +148,7 @@ def test_references_of_parts_are_the_definition():
             )
         rows = np.arange(len(X))
         expected = parts.definition(case.placed, X, weights, rows[:half], rows[half:])
-        assert abs(value - expected) <= doubt + 1e-11 * expected, case
+        assert abs(value - expected) <= doubt + TOLERANCE * expected, case
 
 
 # The checks can fail
