@@ -20,6 +20,8 @@ from fastrbhc._versions import cache_folder
 from fastrbhc.bhc import as_model
 from fastrbhc.bhc import registered as registered_models
 from fastrbhc.families import as_family, registered
+from fastrbhc.families._missing import takes_missing
+from fastrbhc.families.product import IGNORE
 
 _config: Any = _numba_config
 
@@ -38,6 +40,7 @@ def precompile(
     audit: bool = False,
     algorithms: str | Iterable[str] = "auto",
     bhc: bool | Iterable[Any] = False,
+    missing: bool = False,
     n_jobs: int | None = None,
     progress: bool = False,
 ) -> dict[str, Compiled]:
@@ -49,19 +52,24 @@ def precompile(
 
     Parameters
     ----------
-    families : str or sequence of str, optional
+    families : str, dict or sequence of these, optional
         Names of families, or records of the package. By default the spherical Gaussian (Ward), the
-        Gaussian and the Poisson family. User-defined families cannot be compiled ahead of time:
-        their kernels are kept in memory only.
+        Gaussian and the Poisson family. Names joined by "+", such as "gaussian+poisson", stand for
+        a product of blocks in this order, and so does a dict or a `Product`, whatever its columns.
+        User-defined families cannot be compiled ahead of time: their kernels are kept in memory
+        only.
     n_features : int or sequence of int, optional
         Numbers of columns. From 5,000 rows on, kernels for up to 8 columns know their number, and
-        are compiled for each. By default only kernels for any number of columns are compiled.
+        are compiled for each. By default only kernels for any number of columns are compiled, and
+        so they are for products.
     audit : bool, default=False
         Compile for audits too.
     algorithms : str or sequence of str, default="auto"
         See `linkage`. Algorithms that do not apply to a family are skipped.
     bhc : bool or sequence of str, default=False
         Names of models for `bhc_linkage`; True for all of them.
+    missing : bool, default=False
+        Compile for rows with missing cells too, of families that take these.
     n_jobs : int, optional
         Number of processes; None for one per core.
     progress : bool, default=False
@@ -70,9 +78,9 @@ def precompile(
     Returns
     -------
     dict
-        For each family, its sparse rows, each number of columns, and each model: the number of
-        kernels compiled, and the time in seconds. Kernels that are already on disk are not
-        compiled again.
+        For each family, its sparse rows, its missing cells, each number of columns, and each model:
+        the number of kernels compiled, and the time in seconds. Kernels that are already on disk
+        are not compiled again.
 
     Raises
     ------
@@ -96,14 +104,14 @@ def precompile(
     >>> list(fastrbhc.precompile("ward"))
     ['spherical_gaussian']
     """
-    jobs = _jobs(families, n_features, audit, algorithms, bhc)
+    jobs = _jobs(families, n_features, audit, algorithms, bhc, missing)
     n_processes = check_threads(n_jobs)
     _check_cache()
     return run(jobs, n_processes, progress)
 
 
 def _jobs(
-    families: Any, n_features: Any, audit: bool, algorithms: Any, bhc: Any
+    families: Any, n_features: Any, audit: bool, algorithms: Any, bhc: Any, missing: bool = False
 ) -> list[tuple[Job, list[Job]]]:
     """The jobs to run, each with the jobs that follow it."""
     names = [_family_name(each) for each in _several(_USUAL if families is None else families)]
@@ -119,23 +127,32 @@ def _jobs(
     found: list[tuple[Job, list[Job]]] = []
     for name in dict.fromkeys(names):
         first = Job("family", name, None, audit, wanted, len(found) % 2 == 1)
-        more = [first._replace(sparse=True)] if as_family(name).entropy_share > 0.0 else []
-        more += [first._replace(columns=each) for each in columns if each <= FEW_COLUMNS]
-        found.append((first, more))
+        found.append((first, [] if "+" in name else _following(first, columns, missing)))
     for model in {record.name: record for record in map(as_model, models)}.values():
         one = Job("model", model.name, None, False, (), False)
         found.append((one, [one._replace(sparse=True)] if model.takes_sparse_rows else []))
     return found
 
 
+def _following(first: Job, columns: list[int], missing: bool) -> list[Job]:
+    """What else there is to compile for a single family."""
+    family = as_family(first.name)
+    more = [first._replace(sparse=True)] if family.entropy_share > 0.0 else []
+    if missing and takes_missing(family):
+        more.append(first._replace(missing=True))
+    return more + [first._replace(columns=each) for each in columns if each <= FEW_COLUMNS]
+
+
 def _several(given: Any) -> list[Any]:
-    return [given] if isinstance(given, str | int | type) or hasattr(given, "_fields") else [*given]
+    alone = isinstance(given, str | int | type | dict) or hasattr(given, "_fields")
+    return [given] if alone else [*given]
 
 
 def families_of_the_package() -> list[str]:
     """Names of all families whose kernels are kept on disk.
 
-    Products have kernels for each combination of families, and are compiled when they are used.
+    Products have kernels for each combination of families: those that are needed have to be named.
+    Categories have the kernels of the multinomial family.
     """
     classes: Any = registered().values()
     return sorted({cls.name for cls in classes if _is_ours(cls) and not hasattr(cls, "place")})
@@ -152,7 +169,12 @@ def _is_ours(cls: type) -> bool:
 
 
 def _family_name(given: Any) -> str:
-    family = as_family(given)
+    if isinstance(given, str) and "+" in given:
+        return "+".join(map(_family_name, given.split("+")))
+    family: Any = as_family(given)
+    if hasattr(family, "blocks"):
+        blocks = [block.family for block in family.blocks if block.family != IGNORE]
+        return "+".join(map(_family_name, blocks))
     if not _is_ours(type(family)):
         raise ValueError(
             f"kernels of the family {family.name!r} are kept in memory only, because it is not "

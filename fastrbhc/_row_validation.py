@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -175,12 +176,15 @@ def check_groups(
 def check_values(
     values: Any,
     family: HasDomain,
-    columns: list[str] | None = None,
+    columns: Sequence[str | int] | None = None,
     name: str = "X",
     layout: str = "dense",
     missing: str | None = None,
 ) -> Any:
-    """Reject values outside the domain of a family, naming the first such row and column."""
+    """Reject values outside the domain of a family, naming the first such row and column.
+
+    ``columns`` are their names, or their positions if they have no names.
+    """
     if hasattr(family, "parts"):
         return _check_parts(values, family, columns, name, layout)
     if missing == "ignore":
@@ -203,15 +207,14 @@ def check_values(
         if wrong.any():
             row, column = (int(place) for place in np.argwhere(wrong)[0])
             if whole is not values:
-                place, row = row, int(np.searchsorted(whole.indptr, row, side="right")) - 1
-                column = int(whole.indices[place])
-            label = f"column {column}" if columns is None else f"column {columns[column]!r}"
-            counting = " Rows and columns count from 0." if columns is None else ""
+                entry, row = row, int(np.searchsorted(whole.indptr, row, side="right")) - 1
+                column = int(whole.indices[entry])
+            label = column if columns is None else columns[column]
+            counting = " Rows and columns count from 0." if isinstance(label, int) else ""
             others = int(wrong.sum()) - 1
             more = f" (and {others} more)" if others else ""
-            raise ValueError(
-                f"{what}: row {row}, {label} is {whole[row, column]:g}{more}. {advice}{counting}"
-            )
+            place = f"row {row}, column {label!r} is {whole[row, column]:g}{more}"
+            raise ValueError(f"{what}: {place}. {advice}{counting}")
 
     # One pass over all values decides whether to search for an invalid one.
     lowest, highest = values.min(initial=np.inf), values.max(initial=-np.inf)
@@ -273,12 +276,12 @@ def check_values(
 
 
 def _check_parts(
-    values: Any, family: Any, columns: list[str] | None, name: str, layout: str
+    values: Any, family: Any, columns: Sequence[str | int] | None, name: str, layout: str
 ) -> Any:
     """The same for a product: each block of columns by its own family."""
     if layout == "sparse":
         raise ValueError("neighbors='inverted' is for a single family of counts, not for products")
-    names = [f"{k}" for k in range(values.shape[1])] if columns is None else columns
+    names = range(values.shape[1]) if columns is None else columns
     for block, (distribution, part) in zip(family.blocks, family.parts(values), strict=True):
         check_values(part, distribution, [names[k] for k in block.columns], name)
     return values
@@ -307,7 +310,7 @@ def _on_ignoring(family: HasDomain) -> str:
 
 
 def _check_observed(
-    values: Any, family: HasDomain, columns: list[str] | None, name: str, layout: str
+    values: Any, family: HasDomain, columns: Sequence[str | int] | None, name: str, layout: str
 ) -> Any:
     """The same for rows in which NaN stands for a missing cell."""
     if layout == "sparse":

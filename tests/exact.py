@@ -10,7 +10,24 @@ exactly = mpmath.mpf
 
 
 def conjugate_of_rows(rows, weights, family):
-    """f(c) = n·φ(t) of a group of rows, as the paper defines it, and log det for covariances."""
+    """f(c) = n·φ(t) of a group of rows, as the paper defines it, and log det for covariances.
+
+    NaN stands for a cell that is not observed: then the columns of the family are separate.
+    """
+    if hasattr(family, "blocks"):
+        return sum(
+            exactly(block.weight) * conjugate_of_rows(rows[:, block.columns], weights, block.family)
+            for block in family.blocks
+        )
+    if np.isnan(rows).any():
+        seen = ~np.isnan(rows)
+        return sum(
+            conjugate_of_rows(rows[seen[:, k], k : k + 1], weights[seen[:, k]], family)
+            for k in range(rows.shape[1])
+            if seen[:, k].any()
+        )
+    if hasattr(family, "levels"):
+        rows = indicators(rows, family.levels)
     rows = [[exactly(float(value)) for value in row] for row in rows]
     weights = [exactly(float(weight)) for weight in weights]
     n_features = len(rows[0])
@@ -39,6 +56,21 @@ def conjugate_of_rows(rows, weights, family):
     if family.name == "von_mises_fisher":
         return n * exactly(float(family.concentration)) * _length(mean)
     return n * sum(_PHI[family.name](t, family, smoothing, n_features) for t in mean)
+
+
+def indicators(rows, levels):
+    """Whether each row has each level of each column; levels are whole numbers as text."""
+    held = [[str(int(value)) for value in row] for row in rows]
+    return [
+        [float(value == level) for value, column in zip(row, levels, strict=True)
+         for level in column]
+        for row in held
+    ]  # fmt: skip
+
+
+def declare(name, phi):
+    """Add φ of one column, a function of mpmath, for a family made from φ."""
+    _PHI[name] = lambda t, family, smoothing, n_features: phi(t + smoothing)
 
 
 def dissimilarity(X0, X1, family, weights0=None, weights1=None):
@@ -107,13 +139,19 @@ def _overdispersed(x, dispersion):
     if dispersion == 0:
         return _x_log_x(x) - x
     size = 1 / dispersion
-    return _x_log_x(x) - (x + size) * mpmath.log(1 + x / size)
+    # Without a linear part, so that nothing cancels for large x.
+    return -(x * mpmath.log1p(size / x) if x > 0 else 0) - size * mpmath.log1p(x / size)
 
 
 def _binomial(t, family, smoothing, n_features):
     trials = exactly(float(family.trials))
     count = (1 - smoothing) * t + smoothing * trials / 2
     return _x_log_x(count) + _x_log_x(trials - count) - _x_log_x(trials)
+
+
+def _categorical(t, family, smoothing, n_features):
+    towards = exactly(len(family.levels)) / n_features
+    return _x_log_x((1 - smoothing) * t + smoothing * towards)
 
 
 def _gamma(t, family, smoothing, n_features):
@@ -135,6 +173,7 @@ _PHI = {
     "binomial": _binomial,
     "gamma": _gamma,
     "inverse_gaussian": _inverse_gaussian,
+    "categorical": _categorical,
     "log_normal": _spherical_gaussian,
     "weibull": _exponential,
     "rayleigh": _exponential,

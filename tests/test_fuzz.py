@@ -11,9 +11,10 @@ from pathlib import Path
 import exact
 import numpy as np
 import pytest
-from fuzz import checks, shrink
-from fuzz.cases import FAMILIES, FORMS, MODELS, Case, draw
-from fuzz.reference import dissimilarity
+from fuzz import checks, parts, shrink
+from fuzz.cases import FAMILIES, FURTHER, MODELS, PRODUCTS, WITH_GAPS, Case, draw
+from fuzz.forms import FORMS
+from fuzz.reference import TOLERANCE, dissimilarity
 
 from fastrbhc import linkage
 from fastrbhc.bhc import bhc_linkage
@@ -60,7 +61,16 @@ def test_a_seed_determines_its_case():
 
 def test_cases_are_of_all_kinds():
     drawn = [draw(seed) for seed in range(3_000)]
-    assert {case.family for case in drawn if not case.model} == set(FAMILIES)
+    families = {case.family for case in drawn if not case.model}
+    assert families == {*FAMILIES, *FURTHER, "product"}
+    blocks = {
+        tuple(block.family for block in case.parameters["blocks"] if block.family != "ignore")
+        for case in drawn
+        if case.family == "product"
+    }
+    assert blocks == set(PRODUCTS)
+    gaps = [case for case in drawn if np.isnan(case.X).any() and case.missing == "ignore"]
+    assert {case.family for case in gaps} == set(WITH_GAPS)
     assert {case.family for case in drawn if case.model} == set(MODELS)
     assert {case.form for case in drawn} == set(FORMS)
     assert {case.algorithm for case in drawn} == {"auto", "greedy", "levels", "nn_chain"}
@@ -116,7 +126,48 @@ def test_reference_where_squares_underflow():
     assert value == pytest.approx(1.75e-86 * (1.75e-86 / 5.8e105) / 3.0, rel=1e-12)
 
 
+def cases_of_parts():
+    """Drawn cases whose reference is a sum of parts, a few of each family."""
+    found: dict = {}
+    for seed in range(1_500):
+        case = draw(seed)
+        kind, sizes = (case.family, case.missing), np.abs(case.X[case.X != 0.0])
+        usual = np.nanmax(sizes, initial=1.0) < 1e60 and np.nanmin(sizes, initial=1.0) > 1e-60
+        refused = case.model or checks.has_to_be_refused(case)
+        if usual and not refused and parts.is_sum(case.record, case.X):
+            found.setdefault(kind, []).append(case)
+    return [case for some in found.values() for case in some[:4]]
+
+
+def test_references_of_parts_are_the_definition():
+    for case in cases_of_parts():
+        X, half, weights = case.X, len(case.X) // 2, np.arange(1.0, 1.0 + len(case.X))
+        with np.errstate(all="ignore"):
+            value, doubt = parts.dissimilarity(
+                case.placed, X[:half], X[half:], weights[:half], weights[half:]
+            )
+        rows = np.arange(len(X))
+        expected = parts.definition(case.placed, X, weights, rows[:half], rows[half:])
+        assert abs(value - expected) <= doubt + TOLERANCE * expected, case
+
+
 # The checks can fail
+
+
+@pytest.mark.parametrize("kind", ["product", "missing", "geometric", "pareto"])
+def test_a_height_that_is_off_is_found_in_sums_of_parts(kind):
+    case = next(
+        case
+        for case in cases_of_parts()
+        if case.family == kind or (kind == "missing" and case.missing == "ignore")
+    )
+    case = replace(case, form="plain", threshold=None, weights=None, algorithm="auto", audit=False)
+    tree = checks.call(case)
+    assert not checks.judge(tree, case)
+    row = int(np.argmax(tree.heights))
+    heights = tree.heights.copy()
+    heights[row] *= 1.0 + 1e-6
+    assert kinds(checks.judge(replace(tree, heights=heights), case)) == {"height"}
 
 
 @every_family

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strategies import FAMILIES, continuous_rows, data_sets, tied_data_sets
 
 from fastrbhc import linkage
-from fastrbhc._engine.agglomeration.greedy import _adapt, _empty_batch
+from fastrbhc._engine.agglomeration.batches import adapt, empty_batch
 from fastrbhc.families import as_family
 from fastrbhc.tree.dendrogram import dendrogram_of_merges
 
@@ -180,12 +180,12 @@ def test_certificate_refuses_a_node_that_is_used_twice():
 
 @pytest.mark.fast
 def test_fewer_pairs_are_tried_where_they_do_not_hold():
-    batch = _empty_batch(1000, 1512)
+    batch = empty_batch(1000, 1512)
     largest = len(batch.pairs)
 
     def settled(pairs, holding):
         batch.n_pairs = pairs
-        _adapt(batch, holding)
+        adapt(batch, holding)
         return batch.most_pairs
 
     assert settled(16, 16) == largest

@@ -21,7 +21,8 @@ from fastrbhc._precompile import (
     families_of_the_package,
     models_of_the_package,
 )
-from fastrbhc.families import Domain, Poisson, as_family, family
+from fastrbhc.families import Block, Domain, Poisson, Product, as_family, family
+from fastrbhc.families._missing import takes_missing
 
 ROOT = Path(fastrbhc.__file__).parents[1]
 
@@ -49,13 +50,23 @@ def cache(tmp_path_factory):
         print({name: found.kernels for name, found in fastrbhc.precompile().items()})
         print({name: found.kernels for name, found in
                fastrbhc.precompile("ward", n_features=[2, 30]).items()})
+        print({name: found.kernels for name, found in
+               fastrbhc.precompile(["ward+poisson", "poisson"], missing=True).items()})
     """
-    usual, ward = map(eval, python(code, path).stdout.splitlines())
+    usual, ward, others = map(eval, python(code, path).stdout.splitlines())
     assert list(usual) == ["spherical_gaussian", "gaussian", "poisson", "poisson, sparse"]
     assert all(usual.values())
     assert list(ward) == ["spherical_gaussian", "spherical_gaussian, columns: 2"]
     assert ward["spherical_gaussian"] == 0
     assert ward["spherical_gaussian, columns: 2"] > 0
+    assert list(others) == [
+        "spherical_gaussian+poisson",
+        "poisson",
+        "poisson, sparse",
+        "poisson, missing cells",
+    ]
+    assert others["spherical_gaussian+poisson"] > 0
+    assert others["poisson, missing cells"] > 0
     return path
 
 
@@ -85,6 +96,16 @@ CALLS = [
     "fastrbhc.linkage(words(300, 50), 'poisson', neighbors='inverted')",
     "fastrbhc.RBHC('poisson').fit(words(500, 3000)).predict(words(5, 3000))",
     "fastrbhc.dissimilarity(words(300, 4000), words(400, 4000), 'poisson')",
+    # Products, whatever their columns and parameters.
+    "fastrbhc.linkage(counts(200, 3), {'ward': [0, 1], 'poisson': [2]})",
+    "fastrbhc.linkage(counts(1000, 5), {'ward': [1, 2], 'poisson': [3, 0], 'ignore': [4]})",
+    "fastrbhc.linkage(counts(300, 12), {Ward(2.0): range(7), Poisson(1.0): range(7, 12)})",
+    "fastrbhc.RBHC({'ward': [0, 1], 'poisson': [2]}).fit(counts(300, 3)).predict(counts(5, 3))",
+    # Missing cells.
+    "fastrbhc.linkage(gaps(200, 3), 'poisson', missing='ignore')",
+    "fastrbhc.linkage(gaps(1000, 3), 'poisson', missing='ignore')",
+    "fastrbhc.linkage(gaps(300, 12), 'poisson', missing='ignore')",
+    "fastrbhc.RBHC('poisson', missing='ignore').fit(gaps(300, 3)).predict(gaps(5, 3))",
 ]
 
 
@@ -94,7 +115,8 @@ WATCHED = """
     import fastrbhc
     from fastrbhc._engine.compilations import listening
     from fastrbhc.bhc import as_model
-    from fastrbhc.families import as_family
+    from fastrbhc.families import Poisson, as_family
+    from fastrbhc.families import SphericalGaussian as Ward
 
     from scipy.sparse import csr_array
     from sklearn.datasets import load_iris
@@ -103,6 +125,12 @@ WATCHED = """
     rng = np.random.default_rng(1)
     normal = lambda *shape: rng.normal(size=shape)
     counts = lambda *shape: rng.poisson(9, size=shape)
+    gaps = lambda *shape: rows_with_gaps(counts(*shape))
+
+    def rows_with_gaps(X):
+        X = X.astype(float)
+        X[1::2, 0] = X[::2, -1] = np.nan
+        return X
 
     def words(n, d):  # in two plain clusters, none of the rows empty
         columns = rng.integers(50, size=(n, 12)) + 50 * rng.integers(2, size=(n, 1)) * (d >= 100)
@@ -152,6 +180,12 @@ def calls_of_a_family(name):
     yield f"fastrbhc.linkage({x(300, 3)}, {name!r}).cut(n_clusters=3)"
     yield f"fastrbhc.linkage({x(300, 3)}, {name!r}).path()"
     yield f"fastrbhc.dissimilarity({x(3, 3)}, {x(4, 3)}, {name!r})"
+    if takes_missing(as_family(name)):
+        option = "missing='ignore'"
+        for n, d in [(150, 3), (1_000, 3), (10_000, 3), (300, 12)]:
+            yield f"fastrbhc.linkage(rows_with_gaps({x(n, d)}), {name!r}, {option})"
+        fitted = f"fastrbhc.RBHC({name!r}, {option}).fit(rows_with_gaps({x(300, 3)}))"
+        yield f"{fitted}.predict(rows_with_gaps({x(9, 3)}))"
 
 
 def calls_of_sparse_rows(name):
@@ -234,6 +268,28 @@ def test_jobs():
     assert _precompile._jobs([], None, False, "auto", ["gaussian"])[0][0].title == "BHC gaussian"
 
 
+def test_jobs_of_products_and_missing_cells():
+    def titles(families):
+        jobs = _precompile._jobs(families, [2], False, "auto", False, missing=True)
+        return [[first.title, *(job.title for job in more)] for first, more in jobs]
+
+    blocks = (Block("ward", [1]), Block("poisson", [0]), Block("ignore", [2]))
+    same = ["ward+poisson", {"ward": [0], "poisson": [2, 3]}, Product(blocks)]
+    for product in same:
+        assert titles(product) == [["spherical_gaussian+poisson"]]
+    assert titles(same) == [["spherical_gaussian+poisson"]]
+    assert titles(["ward", "gaussian"]) == [
+        [
+            "spherical_gaussian",
+            "spherical_gaussian, missing cells",
+            "spherical_gaussian, columns: 2",
+        ],
+        ["gaussian", "gaussian, columns: 2"],
+    ]
+    with pytest.raises(ValueError, match="did you mean 'poisson'"):
+        titles("ward+poison")
+
+
 def test_wrong_arguments():
     @family("nobodys", separable=True, reducible=False, domain=Domain())
     class Nobodys(NamedTuple):
@@ -296,6 +352,8 @@ def test_interrupted(tmp_path):
         ),
         (["--bhc", "--algorithm", "nn_chain"], {"bhc": True, "algorithms": ["nn_chain"]}),
         (["--bhc", "poisson", "--audit"], {"bhc": ["poisson"], "audit": True}),
+        (["--family", "ward+poisson"], {"families": ["ward+poisson"]}),
+        (["--missing"], {"missing": True}),
         (
             ["--all"],
             {
@@ -303,11 +361,12 @@ def test_interrupted(tmp_path):
                 "n_features": COLUMNS_OF_ALL,
                 "bhc": True,
                 "audit": True,
+                "missing": True,
             },
         ),
         (
             ["--all", "--family", "poisson", "--columns", "3"],
-            {"families": ["poisson"], "n_features": [3], "audit": True},
+            {"families": ["poisson"], "n_features": [3], "audit": True, "missing": True},
         ),
     ],
 )
@@ -321,7 +380,7 @@ def test_the_command(monkeypatch, capsys, arguments, expected):
     monkeypatch.setattr(fastrbhc, "precompile", precompile)
     assert cli.main(["compile", *arguments]) == 0
     usual = {"families": None, "n_features": None, "algorithms": "auto", "audit": False}
-    usual |= {"bhc": False, "n_jobs": None, "progress": True}
+    usual |= {"bhc": False, "missing": False, "n_jobs": None, "progress": True}
     assert seen == usual | expected
     out = capsys.readouterr().out
     assert "poisson: 7 kernels, 1.5 s\n" in out

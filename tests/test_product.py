@@ -213,6 +213,14 @@ def test_values_outside_the_domain_of_their_block():
         fastrbhc.linkage(table, MIXED)
 
 
+def test_columns_without_names_are_called_by_their_positions():
+    X = numbers(9, 12)
+    X[4, 2] = 7.0
+    family = {"ward": [0, 1], "bernoulli": [2], "ignore": [3, 4]}
+    with pytest.raises(ValueError, match=r"row 4, column 2 is 7\..*Rows and columns count from 0"):
+        fastrbhc.linkage(X, family)
+
+
 def test_names_for_arrays():
     X = numbers(30, 11)[:, :2]
     family = {"ward": ["a"], "poisson": ["b"]}

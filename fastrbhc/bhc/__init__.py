@@ -15,6 +15,7 @@ from fastrbhc.bhc.estimator import BHC
 from fastrbhc.bhc.marginal import log_marginal_likelihood
 from fastrbhc.bhc.models.beta_bernoulli import BetaBernoulli
 from fastrbhc.bhc.models.beta_geometric import BetaGeometric
+from fastrbhc.bhc.models.dirichlet_categorical import DirichletCategorical
 from fastrbhc.bhc.models.dirichlet_multinomial import DirichletMultinomial
 from fastrbhc.bhc.models.gamma_exponential import GammaExponential
 from fastrbhc.bhc.models.gamma_poisson import GammaPoisson
@@ -28,6 +29,7 @@ __all__ = [
     "BayesianDendrogram",
     "BetaBernoulli",
     "BetaGeometric",
+    "DirichletCategorical",
     "DirichletMultinomial",
     "GammaExponential",
     "GammaPoisson",

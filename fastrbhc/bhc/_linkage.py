@@ -21,7 +21,7 @@ from fastrbhc._validation import check_threads
 from fastrbhc.bhc._interface import LOG_TREE, Model, as_model
 from fastrbhc.bhc._rows import rows_of
 from fastrbhc.bhc.dendrogram import BayesianDendrogram, bayesian_dendrogram
-from fastrbhc.bhc.evidence import check_search, most_trials, search
+from fastrbhc.bhc.evidence import check_search, most_trials, places_of, search
 from fastrbhc.bhc.potentials import clusters_of_rows, points_of, potentials_of, scratch_of
 from fastrbhc.families import as_family
 from fastrbhc.tree.origin import Origin, remembering
@@ -125,7 +125,7 @@ def fit_tree(
     order, _ = points_of(X).order_by_value()
     rows = X[order]
     totals = {
-        "evidence": most_trials(len(model.tunable) + 1),
+        "evidence": most_trials(len(places_of(model)) + 1),
         "neighbours": X.shape[0],
         "merging": X.shape[0] - 1,
     }

@@ -29,12 +29,20 @@ class Border:
         """Leave it to `supported`, which sees sparse rows as they are."""
 
 
-class ProductBorder(Border):
-    """The same for a product of models, whose blocks are checked one by one."""
+class EncodingBorder(Border):
+    """The same for a model of rows that need not be numbers."""
 
     def __init__(self, model: Any) -> None:
         super().__init__(model.name, model.kind, model.domain, 0.0)
-        self.model, self.blocks, self.encode = model, model.blocks, model.encode
+        self.encode = model.encode
+
+
+class ProductBorder(EncodingBorder):
+    """The same for a product of models, whose blocks are checked one by one."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        self.model, self.blocks = model, model.blocks
 
     def parts(self, X: Any) -> list[tuple[Border, Any]]:
         """What is asked of each model, with its columns of the rows."""
@@ -45,6 +53,8 @@ def border_of(model: Model) -> Border:
     """The properties of a model that the checks of values ask for."""
     if hasattr(model, "parts"):
         return ProductBorder(model)
+    if hasattr(model, "encode"):
+        return EncodingBorder(model)
     return Border(model.name, model.kind, model.domain, float(model.takes_sparse_rows))
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +59,7 @@ def search(
     wanted = isinstance(hyperparameters, str) and hyperparameters == "evidence"
     names = free_fields(model, complete) if wanted else ()
     fixed_alpha = None if isinstance(alpha, str) else math.log(alpha)
-    start = [math.log(getattr(complete, name)) for name in names]
+    start = [math.log(value_of(complete, name)) for name in names]
     if fixed_alpha is None:
         start.append(0.0)
     if not start:
@@ -72,9 +72,11 @@ def search(
     trials = 0
 
     def proposed(logs: NDArray[np.float64]) -> tuple[Model, float]:
-        changes = {name: math.exp(value) for name, value in zip(names, logs, strict=False)}
+        changed = model
+        for name, value in zip(names, logs, strict=False):
+            changed = with_value(changed, name, math.exp(value))
         log_alpha = float(logs[-1]) if fixed_alpha is None else fixed_alpha
-        return model._replace(**changes).with_defaults(X), log_alpha
+        return changed.with_defaults(X), log_alpha
 
     def loss(logs: NDArray[np.float64]) -> float:
         nonlocal trials
@@ -113,10 +115,42 @@ def most_trials(n_free: int) -> int:
     return TRIALS_EACH * n_free
 
 
-def free_fields(model: Model, complete: Model) -> tuple[str, ...]:
+class Place(NamedTuple):
+    """A field of a model, or of the model of one block of a product."""
+
+    field: str
+    block: int | None = None
+
+
+def places_of(model: Model) -> list[Place]:
+    """All fields that can be searched."""
+    if hasattr(model, "blocks"):
+        return [
+            Place(name, k) for k, block in enumerate(model.blocks) for name in block.model.tunable
+        ]
+    return [Place(name) for name in model.tunable]
+
+
+def free_fields(model: Model, complete: Model) -> tuple[Place, ...]:
     """The fields to search: tunable ones left open, unless another field replaces them."""
     return tuple(
-        name
-        for name in model.tunable
-        if getattr(model, name) is None and getattr(complete, name) is not None
+        place
+        for place in places_of(model)
+        if value_of(model, place) is None and value_of(complete, place) is not None
     )
+
+
+def value_of(model: Any, place: Place) -> Any:
+    """The value of a field."""
+    owner = model if place.block is None else model.blocks[place.block].model
+    return getattr(owner, place.field)
+
+
+def with_value(model: Any, place: Place, value: float) -> Any:
+    """The model with another value of a field."""
+    if place.block is None:
+        return model._replace(**{place.field: value})
+    blocks = list(model.blocks)
+    block = blocks[place.block]
+    blocks[place.block] = block._replace(model=block.model._replace(**{place.field: value}))
+    return model._replace(blocks=tuple(blocks))

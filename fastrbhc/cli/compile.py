@@ -22,7 +22,8 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
         nargs="+",
         action="extend",
         metavar="NAME",
-        help="families (default ward, gaussian and poisson)",
+        help="families (default ward, gaussian and poisson); gaussian+poisson is a product of "
+        "blocks in this order",
     )
     option(
         "--columns",
@@ -36,11 +37,12 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
     option("--algorithm", nargs="+", action="extend", metavar="NAME", help="default auto")
     option("--bhc", nargs="*", metavar="MODEL", help="models of BHC; all if none is named")
     option("--audit", action="store_true", help="for audits too")
+    option("--missing", action="store_true", help="for rows with missing cells too")
     option(
         "--all",
         action="store_true",
-        help="all families, audits and models of BHC, unless other options name some of them; "
-        "takes about two minutes of processor time",
+        help="all families but products, audits, missing cells and models of BHC, unless other "
+        "options name some of them; takes some minutes of processor time",
     )
     option("--jobs", type=int, metavar="N", help="number of processes; -1 for all cores")
     command.set_defaults(run=run)
@@ -63,6 +65,7 @@ def run(arguments: argparse.Namespace) -> None:
         algorithms=arguments.algorithm or "auto",
         audit=arguments.audit or every,
         bhc=True if models == [] else models,
+        missing=arguments.missing or every,
         n_jobs=arguments.jobs,
         progress=True,
     )

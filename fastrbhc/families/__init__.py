@@ -10,14 +10,8 @@ from __future__ import annotations
 from fastrbhc._engine.clusters.observations import Observations
 from fastrbhc._register import import_modules
 from fastrbhc.families._from_phi import from_phi
-from fastrbhc.families._interface import (
-    Domain,
-    Family,
-    as_family,
-    family,
-    geometry_of,
-    registered,
-)
+from fastrbhc.families._geometry import geometry_of
+from fastrbhc.families._interface import Domain, Family, as_family, family, registered
 from fastrbhc.families._smoothing import Smoothing, contraction, shift
 from fastrbhc.families.bernoulli import Bernoulli
 from fastrbhc.families.binomial import Binomial

@@ -12,8 +12,31 @@ from scipy import sparse
 _MANY_ROWS = 0.125
 # After so many rounds the rest is drawn row by row too: a few rows have nearly all chances.
 _ROUNDS = 20
-# Poisson counts of larger means do not fit NumPy's integers.
+# Poisson counts of larger means do not fit NumPy's integers, which end at 9.2e18, nor do totals.
 _LARGEST_MEAN = 1e15
+
+
+def are_counts(X: Any) -> bool:
+    """Whether all values are whole numbers, none too large to be drawn at random.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix
+        Values.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastrbhc.families._draws import are_counts
+    >>> are_counts(np.array([1.0, 2.0])), are_counts(np.array([0.5]))
+    (True, False)
+    """
+    values = X.data if sparse.issparse(X) else X
+    return bool((np.round(values) == values).all()) and float(np.abs(values).sum()) < _LARGEST_MEAN
 
 
 def overdispersed(

@@ -90,8 +90,12 @@ def from_phi(
 
     References
     ----------
-    Bregman (1967), USSR Comput. Math. Math. Phys. 7. Trefethen (2013), Approximation Theory and
-    Approximation Practice, SIAM, for the interpolation.
+    L. M. Bregman (1967), The relaxation method of finding the common point of convex sets and its
+    application to the solution of problems in convex programming, USSR Computational Mathematics
+    and Mathematical Physics 7, 200–217.
+
+    L. N. Trefethen (2013), Approximation Theory and Approximation Practice, SIAM, for the
+    interpolation.
 
     Examples
     --------

@@ -98,18 +98,13 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
-from fastrbhc._engine.clusters.partly_observed import PartlyObserved
-from fastrbhc._engine.clusters.sparse_rows import SparseObservations
-from fastrbhc._engine.geometry.observed import observed_geometry
 from fastrbhc._engine.geometry.second_derivative import second_derivative_by_steps
 from fastrbhc._engine.geometry.separable_columns import (
     pair_bound_by_divergences,
     pair_bound_by_variance,
     unknown_variance,
 )
-from fastrbhc._engine.geometry.sparse import sparse_geometry
 from fastrbhc._register import Register
 from fastrbhc.families._defaults import DEFAULTS
 from fastrbhc.families._smoothing import Smoothing
@@ -165,9 +160,6 @@ class Family(Protocol):
     def if_overdispersed(self, dispersion: float) -> str: ...
     def geometry(self, n_features: int) -> Any: ...
 
-
-# Totals of counts that NumPy draws; its integers end at 9.2e18.
-_LARGEST_DRAWN = 1e15
 
 _REGISTER = Register("family", "families")
 # How many families had a class of that name.
@@ -309,60 +301,6 @@ def _tell_apart(cls: type) -> None:
 def register(cls: type, *names: str) -> None:
     """Make a family known by its names."""
     _REGISTER.add(cls, *names)
-
-
-def geometry_of(family: Family, rows: Any) -> Any:
-    """The geometry of a family for rows that it has observed: dense, sparse or with gaps.
-
-    Parameters
-    ----------
-    family : record
-        A family.
-    rows : Observations or SparseObservations
-        What ``family.observe`` returned.
-
-    Returns
-    -------
-    record
-        Its methods are listed in ``fastrbhc._engine.geometry.contract``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fastrbhc.families import Poisson, geometry_of
-    >>> rows = Poisson().observe(np.ones((3, 2)))
-    >>> type(geometry_of(Poisson(), rows)).__name__
-    'Separable'
-    """
-    n_columns = rows.shape[1]
-    if isinstance(rows, SparseObservations) and family.separable:
-        return sparse_geometry(family, n_columns)
-    if isinstance(rows, PartlyObserved):
-        return observed_geometry(family, n_columns)
-    return family.geometry(n_columns)
-
-
-def are_counts(X: Any) -> bool:
-    """Whether all values are whole numbers, none too large to be drawn at random.
-
-    Parameters
-    ----------
-    X : ndarray or sparse matrix
-        Values.
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fastrbhc.families._interface import are_counts
-    >>> are_counts(np.array([1.0, 2.0])), are_counts(np.array([0.5]))
-    (True, False)
-    """
-    values = X.data if issparse(X) else X
-    return bool((np.round(values) == values).all()) and float(np.abs(values).sum()) < _LARGEST_DRAWN
 
 
 def registered() -> dict[str, type]:

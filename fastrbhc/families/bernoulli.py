@@ -10,8 +10,8 @@ from scipy.sparse import issparse
 from scipy.special import xlogy
 
 from fastrbhc._engine.math.entropy import entropy_divergence
-from fastrbhc.families._draws import sparse_binary
-from fastrbhc.families._interface import Domain, are_counts, family
+from fastrbhc.families._draws import are_counts, sparse_binary
+from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._smoothing import Smoothing, check_contraction, contraction
 
 

@@ -10,7 +10,8 @@ from scipy.sparse import issparse
 from scipy.special import xlogy
 
 from fastrbhc._engine.math.entropy import entropy_divergence
-from fastrbhc.families._interface import Domain, are_counts, family
+from fastrbhc.families._draws import are_counts
+from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._smoothing import Smoothing, check_contraction, contraction
 
 
@@ -36,8 +37,11 @@ class Binomial(NamedTuple):
 
     References
     ----------
-    Banerjee, Merugu, Dhillon & Ghosh (2005), J. Mach. Learn. Res. 6, for the divergences of
-    exponential families. Anscombe (1948), Biometrika 35, for the coordinates.
+    A. Banerjee, S. Merugu, I. S. Dhillon, J. Ghosh (2005), Clustering with Bregman divergences,
+    Journal of Machine Learning Research 6, 1705–1749, for the divergences of exponential families.
+
+    F. J. Anscombe (1948), The transformation of Poisson, binomial and negative-binomial data,
+    Biometrika 35, 246–254, for the coordinates.
 
     Examples
     --------

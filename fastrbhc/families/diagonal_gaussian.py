@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._engine.clusters.observations import Observations, column_ranges
+from fastrbhc._engine.clusters.observations import column_ranges
 from fastrbhc._engine.geometry.diagonal_covariance import DiagonalCovariance
-from fastrbhc.families._advice import advice_on_units
 from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._scaling import (
     amount,
@@ -17,16 +16,16 @@ from fastrbhc.families._scaling import (
     check_scaling,
     describe,
     left_to_data,
-    scaled,
-    shares_of_variance,
-    unscaled,
 )
-from fastrbhc.families._smoothing import Smoothing, check_shift_of_covariance, shift
+from fastrbhc.families._sharing import sharing
+from fastrbhc.families._smoothing import check_shift_of_covariance
+from fastrbhc.families.gaussian import Gaussian
 
 
 @family(
     "diagonal_gaussian", separable=False, reducible=False, covariance="diagonal", domain=Domain()
 )
+@sharing(Gaussian, "advice", "candidates", "in_units_of_rows", "observe", "smoothing_map")
 class DiagonalGaussian(NamedTuple):
     """Gaussian with a mean and a variance per column: φ(t) = −½ Σⱼ log(E xⱼ² − (E xⱼ)² + ε).
 
@@ -77,23 +76,6 @@ class DiagonalGaussian(NamedTuple):
                 f"a column of width {width:.3g} is too wide for the smoothing {self.smoothing:g}: "
                 "the dissimilarity overflows. Choose a larger smoothing, or a larger unit."
             )
-
-    def advice(self, X: NDArray[np.float64], names: list[str] | None) -> list[str]:
-        return advice_on_units(X, names, self.smoothing, self.scale is not None)
-
-    def observe(self, X: NDArray[np.float64]) -> Observations:
-        return Observations(scaled(X, self.centre, self.scale))
-
-    def in_units_of_rows(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
-        return unscaled(means, self.centre, self.scale)
-
-    def candidates(
-        self, X: NDArray[np.float64], sample_weight: NDArray[np.float64] | None
-    ) -> tuple[DiagonalGaussian, ...]:
-        return shares_of_variance(self, X, sample_weight)
-
-    def smoothing_map(self, n_features: int) -> Smoothing:
-        return shift(amount(self.smoothing))
 
     def n_parameters(self, n_features: int) -> int:
         return 2 * n_features

@@ -38,8 +38,11 @@ class Gamma(NamedTuple):
 
     References
     ----------
-    Banerjee, Merugu, Dhillon & Ghosh (2005), J. Mach. Learn. Res. 6, for the divergences of
-    exponential families. Jørgensen (1987), J. R. Stat. Soc. B 49, for variance functions.
+    A. Banerjee, S. Merugu, I. S. Dhillon, J. Ghosh (2005), Clustering with Bregman divergences,
+    Journal of Machine Learning Research 6, 1705–1749, for the divergences of exponential families.
+
+    B. Jørgensen (1987), Exponential dispersion models, Journal of the Royal Statistical Society B
+    49, 127–162, for variance functions.
 
     Examples
     --------

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import issparse
-from scipy.special import xlog1py
 
 from fastrbhc._engine.math.entropy import overdispersed_divergence
-from fastrbhc.families._advice import not_whole
-from fastrbhc.families._draws import overdispersed
-from fastrbhc.families._interface import Domain, are_counts, family
-from fastrbhc.families._smoothing import (
-    Smoothing,
-    check_rows_beside_shift,
-    check_shift,
-    shift,
-)
-
-_TINY = 1e-300
+from fastrbhc.families._interface import Domain, family
+from fastrbhc.families._sharing import sharing
+from fastrbhc.families._smoothing import check_shift
+from fastrbhc.families.negative_binomial import NegativeBinomial
 
 
 @family("geometric", separable=True, reducible=False, domain=Domain(lower=0.0))
+@sharing(
+    NegativeBinomial,
+    "advice",
+    "check_rows",
+    "coordinates",
+    "draw_one_cluster",
+    "phi",
+    "smoothing_map",
+)
 class Geometric(NamedTuple):
     """Geometric with independent columns: φ(x) = Σⱼ xⱼ log xⱼ − (xⱼ + 1) log(xⱼ + 1).
 
@@ -41,8 +40,8 @@ class Geometric(NamedTuple):
 
     References
     ----------
-    Banerjee, Merugu, Dhillon & Ghosh (2005), J. Mach. Learn. Res. 6, for the divergences of
-    exponential families.
+    A. Banerjee, S. Merugu, I. S. Dhillon, J. Ghosh (2005), Clustering with Bregman divergences,
+    Journal of Machine Learning Research 6, 1705–1749, for the divergences of exponential families.
 
     Examples
     --------
@@ -53,32 +52,16 @@ class Geometric(NamedTuple):
 
     smoothing: float = 0.01
 
+    @property
+    def dispersion(self) -> float:
+        """α of the negative binomial distribution."""
+        return 1.0
+
     def check(self) -> None:
         check_shift(self.smoothing)
 
-    def check_rows(self, X: NDArray[np.float64]) -> None:
-        check_rows_beside_shift(X, self.smoothing)
-
-    def advice(self, X: NDArray[np.float64], names: list[str] | None) -> list[str]:
-        return not_whole(X)
-
-    def coordinates(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.cbrt(X + 0.375)  # nearly normal, as for `Exponential`
-
-    def smoothing_map(self, n_features: int) -> Smoothing:
-        return shift(self.smoothing)
-
-    def draw_one_cluster(self, X: Any, rng: np.random.Generator) -> Any:
-        if issparse(X) or not are_counts(X):
-            return None
-        return overdispersed(X.mean(axis=0), 1.0, X.shape, rng)
-
     def if_overdispersed(self, dispersion: float) -> str:
         return f"NegativeBinomial(dispersion={dispersion:g}) allows that"
-
-    def phi(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        # Both terms have the same sign, and nothing cancels.
-        return -xlog1py(x, 1.0 / np.maximum(x, _TINY)) - np.log1p(x)
 
     def divergence(family, value, mean, step):
         return overdispersed_divergence(1.0, value, mean, step)

@@ -36,8 +36,11 @@ class InverseGaussian(NamedTuple):
 
     References
     ----------
-    Tweedie (1957), Ann. Math. Stat. 28. Jørgensen (1987), J. R. Stat. Soc. B 49, for variance
-    functions.
+    M. C. K. Tweedie (1957), Statistical properties of inverse Gaussian distributions I, Annals of
+    Mathematical Statistics 28, 362–377.
+
+    B. Jørgensen (1987), Exponential dispersion models, Journal of the Royal Statistical Society B
+    49, 127–162, for variance functions.
 
     Examples
     --------

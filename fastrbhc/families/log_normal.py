@@ -36,8 +36,8 @@ class LogNormal(NamedTuple):
 
     References
     ----------
-    Banerjee, Merugu, Dhillon & Ghosh (2005), J. Mach. Learn. Res. 6, for the divergences of
-    exponential families.
+    A. Banerjee, S. Merugu, I. S. Dhillon, J. Ghosh (2005), Clustering with Bregman divergences,
+    Journal of Machine Learning Research 6, 1705–1749, for the divergences of exponential families.
 
     Examples
     --------

@@ -14,8 +14,8 @@ from fastrbhc._engine.clusters.sparse_rows import SparseObservations, sparse_row
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.math.double_double import add, divide, two_sum
 from fastrbhc._engine.math.entropy import entropy_divergence
-from fastrbhc.families._draws import sparse_multinomial
-from fastrbhc.families._interface import Domain, are_counts, family
+from fastrbhc.families._draws import are_counts, sparse_multinomial
+from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._scaling import roots_of_counts
 from fastrbhc.families._smoothing import Smoothing, check_contraction, contraction
 

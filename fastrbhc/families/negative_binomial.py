@@ -11,8 +11,8 @@ from scipy.special import xlog1py, xlogy
 
 from fastrbhc._engine.math.entropy import overdispersed_divergence
 from fastrbhc.families._advice import not_whole
-from fastrbhc.families._draws import overdispersed
-from fastrbhc.families._interface import Domain, are_counts, family
+from fastrbhc.families._draws import are_counts, overdispersed
+from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._smoothing import (
     Smoothing,
     check_rows_beside_shift,
@@ -49,8 +49,11 @@ class NegativeBinomial(NamedTuple):
 
     References
     ----------
-    Anscombe (1950), Biometrika 37, for the distribution. Jørgensen (1987), J. R. Stat. Soc. B 49,
-    for variance functions.
+    F. J. Anscombe (1950), Sampling theory of the negative binomial and logarithmic series
+    distributions, Biometrika 37, 358–382.
+
+    B. Jørgensen (1987), Exponential dispersion models, Journal of the Royal Statistical Society B
+    49, 127–162, for variance functions.
 
     Examples
     --------

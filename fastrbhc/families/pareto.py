@@ -37,8 +37,8 @@ class Pareto(NamedTuple):
 
     References
     ----------
-    Malik (1970), Scand. Actuar. J., for the exponential distribution of the logarithms. Nielsen &
-    Garcia (2009), arXiv:0911.4863, for the exponential family.
+    A. Banerjee, S. Merugu, I. S. Dhillon, J. Ghosh (2005), Clustering with Bregman divergences,
+    Journal of Machine Learning Research 6, 1705–1749, for the divergences of exponential families.
 
     Examples
     --------

@@ -11,8 +11,8 @@ from scipy.special import xlogy
 
 from fastrbhc._engine.math.entropy import entropy_divergence
 from fastrbhc.families._advice import not_whole
-from fastrbhc.families._draws import sparse_poisson
-from fastrbhc.families._interface import Domain, are_counts, family
+from fastrbhc.families._draws import are_counts, sparse_poisson
+from fastrbhc.families._interface import Domain, family
 from fastrbhc.families._scaling import roots_of_counts
 from fastrbhc.families._smoothing import (
     Smoothing,

@@ -34,7 +34,8 @@ class Rayleigh(NamedTuple):
 
     References
     ----------
-    Nielsen & Garcia (2009), arXiv:0911.4863, for the exponential family.
+    F. Nielsen, V. Garcia (2009), Statistical exponential families: a digest with flash cards,
+    arXiv:0911.4863, for the exponential family.
 
     Examples
     --------

@@ -36,8 +36,11 @@ class Weibull(NamedTuple):
 
     References
     ----------
-    Weibull (1951), J. Appl. Mech. 18. Nielsen & Garcia (2009), arXiv:0911.4863, for the
-    exponential family.
+    W. Weibull (1951), A statistical distribution function of wide applicability, Journal of Applied
+    Mechanics 18, 293–297.
+
+    F. Nielsen, V. Garcia (2009), Statistical exponential families: a digest with flash cards,
+    arXiv:0911.4863, for the exponential family.
 
     Examples
     --------

@@ -6,18 +6,19 @@ A case is determined by one integer, its seed.
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib
-import tempfile
 import warnings
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from fastrbhc import bhc, families
+from fastrbhc._table import placed
+from fastrbhc.families import Block, Product, as_family
+from fuzz.forms import DENSE, DTYPES, FORMS, SPARSE
+from fuzz.parts import CURVATURE, from_burg, from_pseudo_huber
+from fuzz.rows import PATTERNS, RARE, SHARES, in_domain, pick, rescaled, scales
 
 FAMILIES = {
     "spherical_gaussian": families.SphericalGaussian,
@@ -29,6 +30,36 @@ FAMILIES = {
     "bernoulli": families.Bernoulli,
     "exponential": families.Exponential,
 }
+# Families whose reference is in `fuzz.parts`.
+FURTHER = {
+    "negative_binomial": families.NegativeBinomial,
+    "geometric": families.Geometric,
+    "binomial": families.Binomial,
+    "gamma": families.Gamma,
+    "inverse_gaussian": families.InverseGaussian,
+    "log_normal": families.LogNormal,
+    "weibull": families.Weibull,
+    "rayleigh": families.Rayleigh,
+    "pareto": families.Pareto,
+    "categorical": families.Categorical,
+    "from_pseudo_huber": from_pseudo_huber,
+    "from_burg": from_burg,
+}
+# Products of these; each has kernels of its own.
+PRODUCTS = (
+    ("spherical_gaussian", "poisson", "bernoulli"),
+    ("poisson", "gaussian"),
+    ("gaussian", "poisson"),
+    ("diagonal_gaussian", "von_mises_fisher", "exponential"),
+    ("categorical", "poisson"),
+    ("multinomial", "log_normal"),
+    ("negative_binomial",),
+)
+# Families that take missing cells.
+WITH_GAPS = (
+    "spherical_gaussian", "poisson", "bernoulli", "exponential", "negative_binomial", "gamma",
+    "inverse_gaussian", "log_normal", "weibull",
+)  # fmt: skip
 MODELS = {
     "gaussian": bhc.NormalWishart,
     "diagonal_gaussian": bhc.NormalGamma,
@@ -82,12 +113,43 @@ class Case:
     alpha: float = 1.0
     pattern: str = ""  # how the rows were drawn, for counts
     scale: str = "1"
+    missing: str = "error"
 
     @property
     def record(self):
         """The family, or the model."""
-        classes = MODELS if self.model else FAMILIES
+        if self.family == "product":
+            return as_family(Product(**self.parameters))
+        classes = MODELS if self.model else {**FAMILIES, **FURTHER}
         return classes[self.family](**self.parameters)
+
+    @property
+    def placed(self):
+        """The family with what it learns from the columns: levels of categories, positions."""
+        return placed(self.record, self.X)
+
+    @property
+    def domains_of_columns(self):
+        """Domains, each with the columns that it is for."""
+        record = self.record
+        if self.family != "product":
+            return [(record.domain, slice(None))]
+        # Text may be anything.
+        return [
+            (block.family.domain, list(block.columns))
+            for block in record.blocks
+            if block.family != "ignore" and not hasattr(block.family, "levels")
+        ]
+
+    @property
+    def reducible(self):
+        """Whether d is reducible: with missing cells it never is."""
+        return self.record.reducible and self.missing == "error"
+
+    @property
+    def usual(self):
+        """Whether parameters are the default ones, or left to the data."""
+        return self.family == "product" or not self.parameters or self.left_to_data
 
     @property
     def left_to_data(self):
@@ -118,296 +180,6 @@ def patched(names):
             setattr(place, attribute, value)
 
 
-# Forms of the same values.
-
-
-def _strided(X):
-    padded = np.full((2 * X.shape[0], 3 * X.shape[1]), np.nan)
-    padded[::2, ::3] = X
-    return padded[::2, ::3]
-
-
-def _read_only(X):
-    X = X.copy()
-    X.flags.writeable = False
-    return X
-
-
-def _memmap(X):
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
-        mapped = np.memmap(Path(directory) / "rows", X.dtype, "w+", shape=X.shape)
-        mapped[:] = X
-        return mapped  # the pages outlive the file
-
-
-def _unaligned(X):
-    raw = np.zeros(X.nbytes + 1, np.uint8)
-    view = raw[1:].view(np.float64).reshape(X.shape)
-    view[:] = X
-    return view
-
-
-def _frame(X):
-    import pandas as pd
-
-    return pd.DataFrame(X, columns=[f"c{k}" for k in range(X.shape[1])])
-
-
-def _mixed_frame(X):
-    frame = _frame(X)
-    for name in frame.columns[::2]:
-        with np.errstate(all="ignore"):
-            for dtype in ("int64", "float32", "Float64"):
-                if _survives(frame[name].to_numpy(), dtype):
-                    frame[name] = frame[name].astype(dtype)
-                    break
-    return frame
-
-
-def _survives(values, dtype):
-    if not np.isfinite(values).all():
-        return False
-    if dtype == "int64":
-        return bool((np.abs(values) < 2**53).all() and (values == np.round(values)).all())
-    return dtype == "Float64" or bool((values.astype(dtype) == values).all())
-
-
-def _polars(X):
-    import polars as pl
-
-    return pl.DataFrame({f"c{k}": X[:, k] for k in range(X.shape[1])})
-
-
-def _duplicated_coo(X):
-    """Entries given as two halves each, which are summed; explicit zeros too."""
-    rows, columns = np.indices(X.shape).reshape(2, -1)
-    values = X.ravel()
-    # Halves of the smallest numbers are not exact.
-    half = np.where(np.abs(values) > 1e-300, 0.5 * values, values)
-    rest = np.where(half == values, 0.0, half)
-    place = np.concatenate([rows, rows]), np.concatenate([columns, columns])
-    return sparse.coo_array((np.concatenate([half, rest]), place), shape=X.shape)
-
-
-def _unsorted_csr(X):
-    A = sparse.csr_array(X)
-    for i in range(X.shape[0]):
-        part = slice(A.indptr[i], A.indptr[i + 1])
-        A.indices[part], A.data[part] = A.indices[part][::-1].copy(), A.data[part][::-1].copy()
-    A.has_sorted_indices = False
-    return A
-
-
-def _explicit_zeros(X):
-    rows, columns = np.indices(X.shape).reshape(2, -1)
-    return sparse.csr_array((X.ravel(), (rows, columns)), shape=X.shape)
-
-
-def _long_indices(X):
-    A = sparse.csr_matrix(X)
-    A.indices, A.indptr = A.indices.astype(np.int64), A.indptr.astype(np.int64)
-    return A
-
-
-_DENSE_FORMS = {
-    "plain": lambda X: X.copy(),
-    "fortran": lambda X: np.asfortranarray(X),
-    "strided": _strided,
-    "backwards": lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
-    "read_only": _read_only,
-    "memmap": _memmap,
-    "unaligned": _unaligned,
-    "big_endian": lambda X: X.astype(">f8"),
-    "lists": lambda X: X.tolist(),
-    "objects": lambda X: X.astype(object),
-    "longdouble": lambda X: X.astype(np.longdouble),
-    "masked": lambda X: np.ma.masked_array(X),
-    "frame": _frame,
-    "mixed_frame": _mixed_frame,
-    "polars": _polars,
-}
-_SPARSE_FORMS = {
-    "csr_array": sparse.csr_array,
-    "csr_matrix": sparse.csr_matrix,
-    "csc_array": sparse.csc_array,
-    "csc_matrix": sparse.csc_matrix,
-    "coo_array": sparse.coo_array,
-    "lil_matrix": sparse.lil_matrix,
-    "dok_array": sparse.dok_array,
-    "bsr_array": sparse.bsr_array,
-    "dia_array": sparse.dia_array,
-    "duplicated_coo": _duplicated_coo,
-    "unsorted_csr": _unsorted_csr,
-    "explicit_zeros": _explicit_zeros,
-    "long_indices": _long_indices,
-}
-DENSE, SPARSE = list(_DENSE_FORMS), list(_SPARSE_FORMS)
-# Number types: values are rounded to them when the case is drawn.
-DTYPES = ["float32", "float16", "int64", "int32", "uint8", "bool"]
-FORMS = {
-    **_DENSE_FORMS,
-    **_SPARSE_FORMS,
-    **{name: functools.partial(np.ndarray.astype, dtype=name) for name in DTYPES},
-}
-
-
-# Rows.
-
-
-def _pick(rng, choices, shares=None):
-    """One of the choices; shares need not add up to 1."""
-    if shares is None:
-        return choices[int(rng.integers(len(choices)))]
-    bounds = np.cumsum(shares)
-    return choices[int(np.searchsorted(bounds, rng.random() * bounds[-1], side="right"))]
-
-
-def _blobs(rng, n, d):
-    centres = rng.normal(scale=3.0, size=(3, d))
-    return centres[rng.integers(3, size=n)] + rng.normal(size=(n, d))
-
-
-def _grid(rng, n, d):
-    return rng.integers(-3, 4, size=(n, d)) * 1.0
-
-
-def _repeated(rng, n, d):
-    few = max(1, n // 3)
-    return rng.normal(size=(few, d))[rng.integers(few, size=n)]
-
-
-def _collinear(rng, n, d):
-    return rng.normal(size=(n, 1)) * rng.normal(size=d)
-
-
-def _whole_line(rng, n, d):
-    return rng.integers(-9, 10, size=(n, 1)) * rng.integers(-2, 3, size=d) * 1.0
-
-
-def _constant(rng, n, d):
-    X = rng.normal(size=(n, d))
-    X[:, rng.integers(d)] = rng.normal()
-    return X
-
-
-def _far(rng, n, d):
-    return 1e8 * rng.normal(size=d) + rng.normal(size=(n, d))
-
-
-def _far_grid(rng, n, d):
-    return 1e8 + rng.integers(0, 5, size=(n, d))
-
-
-def _outlier(rng, n, d):
-    X = rng.normal(size=(n, d))
-    X[rng.integers(n)] *= 10.0 ** rng.integers(3, 9)
-    return X
-
-
-def _close(rng, n, d):
-    """Pairs that differ by a few units in the last place, or by little more."""
-    X = rng.normal(size=(n, d))
-    copies = rng.integers(n, size=n)
-    steps = 10.0 ** rng.integers(-16, -2, size=(n, 1)) * rng.normal(size=(n, d))
-    return np.where(rng.random((n, 1)) < 0.5, X, X[copies] * (1.0 + steps))
-
-
-def _eighths(rng, n, d):
-    return rng.integers(0, 9, size=(n, d)) / 8.0
-
-
-def _sparse(rng, n, d):
-    return rng.poisson(0.4, size=(n, d)) * 1.0
-
-
-def _counts(rng, n, d):
-    return 1.0 * rng.poisson(rng.gamma(1.0, 12.0, size=(3, d))[rng.integers(3, size=n)])
-
-
-def _orders(rng, n, d):
-    return 10.0 ** rng.uniform(-8.0, 8.0, size=(n, d)) * rng.choice([-1.0, 1.0], size=(n, d))
-
-
-def _wide_orders(rng, n, d):
-    return 10.0 ** rng.uniform(-120.0, 100.0, size=(n, d)) * rng.choice([-1.0, 1.0], size=(n, d))
-
-
-def _zeros(rng, n, d):
-    return np.zeros((n, d)) + (rng.random((n, d)) < 0.15)
-
-
-def _extremes(rng, n, d):
-    return rng.choice([0.0, 5e-324, 1e-310, 2.2e-308, 1e-160, 1e-154, 1.0, 1e100], size=(n, d))
-
-
-PATTERNS = {
-    "blobs": _blobs,
-    "grid": _grid,
-    "repeated": _repeated,
-    "collinear": _collinear,
-    "whole_line": _whole_line,
-    "constant": _constant,
-    "far": _far,
-    "far_grid": _far_grid,
-    "outlier": _outlier,
-    "close": _close,
-    "eighths": _eighths,
-    "sparse": _sparse,
-    "counts": _counts,
-    "orders": _orders,
-    "wide_orders": _wide_orders,
-    "zeros": _zeros,
-    "extremes": _extremes,
-}
-_RARE = {"wide_orders": 0.3, "zeros": 0.3, "extremes": 0.2}
-_SHARES = [_RARE.get(name, 1.0) for name in PATTERNS]
-
-
-def _in_domain(rng, X, domain):
-    """Values moved into the domain of a family, so that ties stay ties."""
-    if np.isfinite(domain.upper):
-        X = np.abs(X)
-        largest = X.max(initial=0.0)
-        if largest > 1.0:
-            X = X / 2.0 ** np.ceil(np.log2(largest))
-    elif np.isfinite(domain.lower):
-        X = np.abs(X)
-    if not domain.includes_lower:
-        X[X == 0.0] = 1.0
-    empty = ~X.any(axis=1)
-    if domain.needs_positive_total or domain.needs_nonzero_row:
-        X[empty, rng.integers(X.shape[1])] = 1.0
-    return X
-
-
-def _scales(rng, d, bounded):
-    """Powers of ten for the columns, and a word for them."""
-    kind = _pick(rng, ["1", "near", "any", "mixed", "mixed_any"], [0.45, 0.2, 0.2, 0.08, 0.07])
-    if kind == "1":
-        return np.zeros(d), "1"
-    reach = (-6, 7) if kind in ("near", "mixed") else (-320, 301)
-    if kind in ("near", "any"):
-        exponents = np.full(d, rng.integers(*reach))
-    else:
-        exponents = rng.integers(*reach, size=d)
-    if bounded:
-        exponents = -np.abs(exponents)
-    if kind == "mixed_any":
-        return exponents, "mixed"
-    middle = int(np.round(np.median(exponents)))
-    for bound in (-300, -150, -50, -6, 6, 50, 120):
-        if middle < bound:
-            return exponents, f"below 1e{bound}"
-    return exponents, "above 1e120"
-
-
-def _rescaled(X, exponents):
-    """In two steps, because 10^−320 has few digits."""
-    with np.errstate(all="ignore"):
-        half = np.trunc(exponents / 2.0)
-        return (X * 10.0**half) * 10.0 ** (exponents - half)
-
-
 # Parameters, weights and options.
 
 
@@ -432,17 +204,17 @@ def _parameters(rng, name):
     if name == "von_mises_fisher":
         return {"concentration": log(-150, 150) if far else log(-3, 3)}
     if name == "poisson":
-        return {"smoothing": _pick(rng, [0.0, 1e-300, 1e-8, 1.0, 1e6, log(-120, 120)])}
+        return {"smoothing": pick(rng, [0.0, 1e-300, 1e-8, 1.0, 1e6, log(-120, 120)])}
     if name == "exponential":
-        return {"smoothing": _pick(rng, [0.0, 1e-9, 1.0, 1e100, log(-120, 120)])}
+        return {"smoothing": pick(rng, [0.0, 1e-9, 1.0, 1e100, log(-120, 120)])}
     if name == "bernoulli":
-        return {"smoothing": _pick(rng, [0.0, 1e-3, 0.5, 0.99])}
-    smoothing = _pick(rng, [0.0, 1e-10, 0.1, 0.5, 0.999])
+        return {"smoothing": pick(rng, [0.0, 1e-3, 0.5, 0.99])}
+    smoothing = pick(rng, [0.0, 1e-10, 0.1, 0.5, 0.999])
     return {"smoothing": smoothing, "weight_by_total": bool(rng.random() < 0.5)}
 
 
 def _weights(rng, n):
-    kind = _pick(rng, ["none", "whole", "zeros", "real", "far"], [0.6, 0.15, 0.1, 0.1, 0.05])
+    kind = pick(rng, ["none", "whole", "zeros", "real", "far"], [0.6, 0.15, 0.1, 0.1, 0.05])
     if kind == "none":
         return None
     weights = rng.integers(1, 5, size=n) * 1.0
@@ -458,7 +230,7 @@ def _weights(rng, n):
 
 
 def _size(rng, family):
-    kind = _pick(rng, ["few", "some", "more", "many", "most"], [0.895, 0.085, 0.015, 0.004, 0.001])
+    kind = pick(rng, ["few", "some", "more", "many", "most"], [0.895, 0.085, 0.015, 0.004, 0.001])
     if kind == "few":
         return int(rng.integers(2, 16)) if rng.random() > 0.004 else 1
     if kind == "some":
@@ -486,62 +258,187 @@ COMPARISONS = {
 def draw(seed):
     """The case of a seed."""
     rng = np.random.default_rng([seed, 20150707])
-    if rng.random() < 0.02:
+    way = rng.random()
+    if way < 0.02:
         return _draw_model(rng, seed)
-    name = _pick(rng, list(FAMILIES))
+    if way < 0.08:
+        return _draw_product(rng, seed)
+    if way < 0.18:
+        return _draw_gaps(rng, seed)
+    if way < 0.34:
+        return _draw_further(rng, seed)
+    name = pick(rng, list(FAMILIES))
     parameters = _parameters(rng, name)
     record = FAMILIES[name](**parameters)
     domain = record.domain
     n = _size(rng, name)
-    d = _pick(rng, [1, 2, 3, 4, 5, 6, 8, 9, 12], [3, 5, 5, 1, 1, 0.5, 0.5, 0.5, 0.3])
-    pattern = _pick(rng, list(PATTERNS), _SHARES)
+    d = _columns(rng)
+    pattern = pick(rng, list(PATTERNS), SHARES)
     sensitive = name == "bernoulli" and record.smoothing < 1e-6
     if sensitive:  # shares near 1 lose digits then, as documented
-        pattern = _pick(rng, ["eighths", "zeros", "grid"])
-    X = _in_domain(rng, PATTERNS[pattern](rng, n, d), domain)
-    exponents, scale = _scales(rng, d, np.isfinite(domain.upper))
-    X = _rescaled(X, exponents)
+        pattern = pick(rng, ["eighths", "zeros", "grid"])
+    X = in_domain(rng, PATTERNS[pattern](rng, n, d), domain)
+    exponents, scale = scales(rng, d, np.isfinite(domain.upper))
+    X = rescaled(X, exponents)
     form, X = _form(rng, X, domain)
     if form not in DTYPES and rng.random() < 0.015:
         scale, X = "invalid", _spoiled(rng, X)
-    algorithm = _pick(rng, ["auto", "greedy", "levels", "nn_chain"], [0.4, 0.22, 0.16, 0.22])
-    if algorithm == "levels" and not record.reducible:
-        algorithm = "greedy"
     weights = None if sensitive else _weights(rng, n)
-    threshold = None
-    if rng.random() < 0.2:
-        threshold = _pick(rng, [(float(rng.random()), int(rng.integers(-1, 2))), np.inf, 0.0, 1.0],
-                          [0.85, 0.05, 0.03, 0.07])  # fmt: skip
-    elif rng.random() < 0.1:
-        threshold = "predictive"
-    names = list(COMPARISONS)
-    count = int(_pick(rng, [0, 1, 2], [0.3, 0.5, 0.2]))
-    comparisons = {_pick(rng, names, list(COMPARISONS.values())) for _ in range(count)}
-    if form != "plain":
-        comparisons.add("plain")
-    patches = _patches(rng, n, d)
-    neighbors = _pick(rng, ["auto", "brute", "kd_tree"], [0.45, 0.25, 0.3])
-    if domain.takes_sparse and _are_counts(X, weights) and rng.random() < 0.5:
-        neighbors = "inverted"
-        # Ties are decided otherwise than among dense rows.
-        comparisons.discard("neighbors")
-    return Case(
+    case = Case(
         seed=seed,
         X=np.ascontiguousarray(X, np.float64),
         family=name,
         parameters=parameters,
         weights=weights,
-        algorithm=algorithm,
-        neighbors=neighbors,
-        threshold=threshold,
-        n_jobs=_pick(rng, [None, 1, 2, 3], [0.3, 0.5, 0.12, 0.08]),
-        audit=_pick(rng, [False, True, "sample"], [0.93, 0.05, 0.02]),
         form=form,
-        patches=patches,
-        comparisons=tuple(sorted(comparisons)),
         pattern=pattern,
         scale=scale,
     )
+    return _with_options(rng, case)
+
+
+def _with_options(rng, case):
+    """The case with an algorithm, a backend, other options and comparisons."""
+    record, (n, d) = case.record, case.X.shape
+    algorithm = pick(rng, ["auto", "greedy", "levels", "nn_chain"], [0.4, 0.22, 0.16, 0.22])
+    if algorithm == "levels" and not case.reducible:
+        algorithm = "greedy"
+    threshold = None
+    if rng.random() < 0.2:
+        threshold = pick(rng, [(float(rng.random()), int(rng.integers(-1, 2))), np.inf, 0.0, 1.0],
+                          [0.85, 0.05, 0.03, 0.07])  # fmt: skip
+    elif rng.random() < 0.1:
+        threshold = "predictive"
+    names = list(COMPARISONS)
+    count = int(pick(rng, [0, 1, 2], [0.3, 0.5, 0.2]))
+    comparisons = {pick(rng, names, list(COMPARISONS.values())) for _ in range(count)}
+    if case.form != "plain":
+        comparisons.add("plain")
+    neighbors = pick(rng, ["auto", "brute", "kd_tree"], [0.45, 0.25, 0.3])
+    takes_sparse = (
+        case.family in FAMILIES and case.missing == "error" and record.domain.takes_sparse
+    )
+    if takes_sparse and _are_counts(case.X, case.weights) and rng.random() < 0.5:
+        neighbors = "inverted"
+        # Ties are decided otherwise than among dense rows.
+        comparisons.discard("neighbors")
+    return replace(
+        case,
+        algorithm=algorithm,
+        neighbors=neighbors,
+        threshold=threshold,
+        n_jobs=pick(rng, [None, 1, 2, 3], [0.3, 0.5, 0.12, 0.08]),
+        audit=pick(rng, [False, True, "sample"], [0.93, 0.05, 0.02]),
+        patches=_patches(rng, n, d),
+        comparisons=tuple(sorted(comparisons)),
+    )
+
+
+def _columns(rng):
+    return pick(rng, [1, 2, 3, 4, 5, 6, 8, 9, 12], [3, 5, 5, 1, 1, 0.5, 0.5, 0.5, 0.3])
+
+
+def _few_rows(rng, *records):
+    """References of parts take more time, and more still by the definition."""
+    fewest, most = pick(rng, [(2, 13), (13, 25), (25, 120)], [0.9, 0.07, 0.03])
+    n = int(rng.integers(fewest, most))
+    return min(n, 20) if any(record.name in CURVATURE for record in records) else n
+
+
+_USUAL = [name for name in PATTERNS if name not in RARE]
+
+
+def _further_parameters(rng, name):
+    """Parameters that suit rows of any pattern, near 1 in scale."""
+    if rng.random() < 0.5:
+        return {}
+    positive = float(10.0 ** rng.uniform(-3.0, 3.0))
+    smoothing = float(pick(rng, [1e-6, 0.01, 1.0, positive]))
+    if name in ("gamma", "inverse_gaussian"):
+        return {"shape": positive, "smoothing": pick(rng, [0.0, smoothing])}
+    return {
+        "negative_binomial": {
+            "dispersion": pick(rng, [0.0, 1.0, positive]),
+            "smoothing": smoothing,
+        },
+        "geometric": {"smoothing": smoothing},
+        "binomial": {"trials": float(rng.integers(1, 1000)), "smoothing": 0.3},
+        "log_normal": {"variance": positive},
+        "weibull": {"shape": float(rng.uniform(0.2, 5.0)), "smoothing": pick(rng, [0.0, 1.0])},
+        "rayleigh": {"smoothing": pick(rng, [0.0, 1.0])},
+        "pareto": {"minimum": positive, "smoothing": pick(rng, [0.0, 1.0])},
+        "categorical": {"smoothing": pick(rng, [0.0, 1e-3, 0.5])},
+    }.get(name, {})
+
+
+def _rows_of(rng, record, n, d):
+    """Rows of a family, and the pattern of which they are."""
+    domain, pattern = record.domain, pick(rng, _USUAL)
+    if record.name.startswith("from_phi"):  # a linear part must not be much larger than d
+        pattern = pick(rng, ["blobs", "grid", "repeated", "eighths"])
+    X = PATTERNS[pattern](rng, n, d)
+    if hasattr(record, "levels"):
+        return np.mod(np.round(np.clip(np.abs(X), 0.0, 1e6)), 4.0), pattern
+    if domain.lower > 0.0:  # a minimum
+        below = 0.0 if domain.includes_lower else 1e-3
+        return domain.lower * (1.0 + np.maximum(np.abs(X), below)), pattern
+    bounded = np.isfinite(domain.upper)
+    X = in_domain(rng, X, domain._replace(upper=1.0 if bounded else np.inf))
+    if bounded:
+        return X * domain.upper, pattern
+    exponents, _ = scales(rng, d, False)
+    if record.name in CURVATURE:  # differences far below the smoothing take very many digits
+        exponents = np.clip(exponents, -20, 20)
+    return X if record.name.startswith("from_phi") else rescaled(X, exponents), pattern
+
+
+def _draw_further(rng, seed):
+    # Families from φ are compiled in every process.
+    name = pick(rng, list(FURTHER), [0.05 if key.startswith("from") else 1.0 for key in FURTHER])
+    parameters = _further_parameters(rng, name)
+    record = FURTHER[name](**parameters)
+    n = _few_rows(rng, record)
+    X, pattern = _rows_of(rng, record, n, _columns(rng))
+    form = pick(rng, DENSE) if rng.random() < 0.2 else "plain"
+    case = Case(seed, np.ascontiguousarray(X), name, parameters, _weights(rng, n), form=form,
+                pattern=pattern)  # fmt: skip
+    return _with_options(rng, case)
+
+
+def _draw_gaps(rng, seed):
+    name = pick(rng, WITH_GAPS)
+    parameters = {} if name in FAMILIES else _further_parameters(rng, name)
+    record = {**FAMILIES, **FURTHER}[name](**parameters)
+    n = _few_rows(rng, record)
+    X, pattern = _rows_of(rng, record, n, _columns(rng))
+    gaps = rng.random(X.shape) < pick(rng, [0.0, 0.1, 0.5, 0.9])
+    if rng.random() < 0.98:  # a row without any cell is refused
+        gaps[np.arange(n), rng.integers(X.shape[1], size=n)] = False
+    X = np.where(gaps, np.nan, X)
+    form = pick(rng, ["fortran", "strided", "objects", "frame", "polars", "memmap", "lists"])
+    case = Case(seed, np.ascontiguousarray(X), name, parameters, _weights(rng, n),
+                form=form if rng.random() < 0.2 else "plain", pattern=pattern,
+                missing="ignore" if rng.random() < 0.98 else "error")  # fmt: skip
+    return _with_options(rng, case)
+
+
+def _draw_product(rng, seed):
+    names, blocks, parts = pick(rng, PRODUCTS), [], []
+    records = [{**FAMILIES, **FURTHER}[name]() for name in names]
+    n, pattern, start = _few_rows(rng, *records), "", 0
+    for name, record in zip(names, records, strict=True):
+        part, pattern = _rows_of(rng, record, n, int(rng.integers(1, 4)))
+        weight = float(pick(rng, [1.0, 1.0, 0.01, 100.0])) if len(names) > 1 else 1.0
+        blocks.append(Block(name, tuple(range(start, start + part.shape[1])), weight))
+        parts.append(part)
+        start += part.shape[1]
+    if rng.random() < 0.3:
+        blocks.append(Block("ignore", (start,)))
+        parts.append(rng.normal(size=(n, 1)))
+    form = pick(rng, DENSE) if rng.random() < 0.2 else "plain"
+    case = Case(seed, np.hstack(parts), "product", {"blocks": tuple(blocks)}, _weights(rng, n),
+                form=form, pattern=pattern)  # fmt: skip
+    return _with_options(rng, case)
 
 
 def _are_counts(X, weights):
@@ -570,12 +467,12 @@ def _form(rng, X, domain):
     if rng.random() < 0.6:
         return "plain", X
     kinds = ["dense", "dtype"] + (["sparse", "sparse"] if domain.takes_sparse else [])
-    kind = _pick(rng, kinds)
+    kind = pick(rng, kinds)
     if kind == "sparse":
-        return _pick(rng, SPARSE), X
+        return pick(rng, SPARSE), X
     if kind == "dense":
-        return _pick(rng, DENSE), X
-    dtype = _pick(rng, DTYPES)
+        return pick(rng, DENSE), X
+    dtype = pick(rng, DTYPES)
     with np.errstate(all="ignore"):
         if dtype.startswith("float"):
             return dtype, X.astype(dtype).astype(np.float64)
@@ -590,36 +487,36 @@ def _form(rng, X, domain):
 def _spoiled(rng, X):
     X = X.copy()
     place = rng.integers(X.shape[0]), rng.integers(X.shape[1])
-    X[place] = _pick(rng, [np.nan, np.inf, -np.inf, -1.0, 1.5, 1e121, -1e300, 0.0])
+    X[place] = pick(rng, [np.nan, np.inf, -np.inf, -1.0, 1.5, 1e121, -1e300, 0.0])
     return X
 
 
 def _draw_model(rng, seed):
-    name = _pick(rng, list(MODELS))
+    name = pick(rng, list(MODELS))
     domain = MODELS[name]().domain
     n = int(rng.integers(2, 8)) if rng.random() < 0.9 else int(rng.integers(8, 13))
-    d = int(_pick(rng, [1, 2, 3], [1, 2, 1]))
-    usual = [key for key in PATTERNS if key not in _RARE]
-    pattern = _pick(rng, usual)
-    X = _in_domain(rng, PATTERNS[pattern](rng, n, d), domain)
-    exponents, scale = _scales(rng, d, np.isfinite(domain.upper))
+    d = int(pick(rng, [1, 2, 3], [1, 2, 1]))
+    usual = [key for key in PATTERNS if key not in RARE]
+    pattern = pick(rng, usual)
+    X = in_domain(rng, PATTERNS[pattern](rng, n, d), domain)
+    exponents, scale = scales(rng, d, np.isfinite(domain.upper))
     if name in ("poisson", "multinomial", "bernoulli"):
         exponents, scale = np.clip(exponents, -3, 3) * (domain.upper > 1.0), "1"
         if name == "bernoulli":
             X = np.round(X)
-    form, X = _form(rng, _rescaled(X, exponents), domain)
+    form, X = _form(rng, rescaled(X, exponents), domain)
     names = ["permutation", "plain", "n_jobs"]
-    comparisons = {"plain"} if form != "plain" else {_pick(rng, names)}
+    comparisons = {"plain"} if form != "plain" else {pick(rng, names)}
     return Case(
         seed=seed,
         X=np.ascontiguousarray(X, np.float64),
         family=name,
         form=form,
-        n_jobs=_pick(rng, [None, 1, 2]),
+        n_jobs=pick(rng, [None, 1, 2]),
         patches=("threads",) if rng.random() < 0.3 else (),
         comparisons=tuple(sorted(comparisons)),
         model=True,
-        alpha=float(_pick(rng, [0.1, 1.0, 1.0, 20.0, 10.0 ** rng.uniform(-20, 20)])),
+        alpha=float(pick(rng, [0.1, 1.0, 1.0, 20.0, 10.0 ** rng.uniform(-20, 20)])),
         pattern=pattern,
         scale=scale,
     )

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import exact
 import exact_bhc
 import mpmath
 import numpy as np
@@ -25,6 +24,7 @@ from trees import merged_values, same_tree
 from fastrbhc import RBHC, bhc_linkage, linkage
 from fastrbhc._advice import MisfitWarning
 from fastrbhc._engine.clusters.observations import Observations, order_by_value
+from fuzz import parts
 from fuzz.cases import SPARSE, patched
 from fuzz.reference import SMALLEST, TOLERANCE, replay, values_to_last
 
@@ -120,6 +120,7 @@ def _call(case, given):
             threshold=case.threshold,
             n_jobs=case.n_jobs,
             audit=case.audit,
+            missing=case.missing,
         ).fit(given, sample_weight=case.weights)
     return linkage(
         given,
@@ -130,6 +131,7 @@ def _call(case, given):
         sample_weight=case.weights,
         n_jobs=case.n_jobs,
         audit=case.audit,
+        missing=case.missing,
     )
 
 
@@ -142,7 +144,7 @@ def _same_values(given, before):
 # Files and functions in which arguments are checked.
 _BORDER = re.compile(
     r"fastrbhc/_(row_)?validation\.py:|fastrbhc/_options\.py:"
-    r"|fastrbhc/(families|bhc/models)/\w+\.py:check"
+    r"|fastrbhc/(families|bhc/models)/\w+\.py:(check|place|encode)|fastrbhc/_table\.py:"
     r"|fastrbhc/bhc/_interface\.py:require|fastrbhc/bhc/likelihoods/units\.py:"
 )
 # What scikit-learn says well enough.
@@ -167,9 +169,17 @@ def _refusal(case, error):
 
 def has_to_be_refused(case):
     """Whether the rows are outside the domain."""
-    X, domain = case.X, case.record.domain
-    if X.shape[0] < 2 or not np.isfinite(X).all():
+    X = case.X
+    if X.shape[0] < 2 or np.isinf(X).any() or (np.isnan(X).any() and case.missing == "error"):
         return True
+    if np.isnan(X).all(axis=1).any():
+        return True
+    return any(
+        _is_outside(case, X[:, columns], domain) for domain, columns in case.domains_of_columns
+    )
+
+
+def _is_outside(case, X, domain):
     if case.form in SPARSE and not domain.takes_sparse:
         return True
     outside = (domain.lower > X) | (domain.upper < X)
@@ -184,10 +194,9 @@ def has_to_be_refused(case):
 
 def has_to_be_taken(case):
     """Whether there is nothing about the case that a refusal could be for."""
-    sizes = np.abs(case.X[case.X != 0.0])
+    sizes = np.abs(case.X[(case.X != 0.0) & ~np.isnan(case.X)])
     ordinary = sizes.size == 0 or (sizes.max() < 1e9 and sizes.min() > 1e-9)
-    usual = not case.parameters or case.left_to_data
-    return ordinary and usual and not has_to_be_refused(case)
+    return ordinary and case.usual and not has_to_be_refused(case)
 
 
 # The check of a case.
@@ -335,7 +344,7 @@ def _in_order(tree):
 def certify(tree, case, report):
     """Replay the merges: each is the nearest pair, or a reciprocal one, at its height."""
     n, m = tree.n_leaves, len(tree.merges)
-    family, reducible = case.record, case.record.reducible
+    family, reducible = case.placed, case.reducible
     order, children, unions = _in_order(tree)
     everywhere = case.algorithm != "nn_chain" and n <= _MANY_ROWS
     ignored = np.zeros(n + m, bool)
@@ -343,8 +352,9 @@ def certify(tree, case, report):
         # A root may have left when no other was near it, and unions come near it later.
         ignored[:] = True
         ignored[tree.merges.ravel()] = False
+    again = parts.replay if parts.is_sum(family, case.X) else replay
     with np.errstate(all="ignore"):
-        made = replay(family, case.X, case.weights, children, unions, everywhere, ignored)
+        made = again(family, case.X, case.weights, children, unions, everywhere, ignored)
     heights = tree.heights[order].tolist()
     report.merges += m
     near_zero = (made.doubts > TOLERANCE * made.values) & (tree.heights[order] > 0.0)
@@ -394,25 +404,16 @@ def members(tree, node):
 def exactly(case, tree, a, b):
     """d of two nodes by its definition, with as many digits as it takes."""
     weights = np.ones(len(case.X)) if case.weights is None else case.weights
-    parts = [[leaf for leaf in members(tree, node) if weights[leaf] > 0.0] for node in (a, b)]
-    if not all(parts):
+    groups = [[leaf for leaf in members(tree, node) if weights[leaf] > 0.0] for node in (a, b)]
+    if not all(groups):
         return mpmath.mpf(0)
-    rows = [case.X[part] for part in parts]
-    value = size = mpmath.mpf(0)
-    for digits in (60, 200, 800):
-        with mpmath.workdps(digits):
-            value, size = exact.dissimilarity(
-                *rows, case.record, weights[parts[0]], weights[parts[1]]
-            )
-            if abs(value) > size * mpmath.mpf(10) ** (25 - digits):
-                return value
-    return mpmath.mpf(0) if abs(value) < size * mpmath.mpf(10) ** -700 else value
+    return parts.definition(case.placed, case.X, weights, *groups)
 
 
 def _without_weight(tree, case):
     """Rows of weight 0 join the nearest row at height 0."""
     light = np.flatnonzero(case.weights == 0.0)
-    if not light.size or case.threshold == 0.0:
+    if not light.size or case.threshold == 0.0 or parts.is_sum(case.placed, case.X):
         return []
     n = tree.n_leaves
     joined = list(range(n))  # the rows that are joined at height 0
@@ -492,9 +493,14 @@ def _permutation(case, result, report):
     if not np.array_equal(result.heights, other.heights):
         return f"rows in another order: {_difference(result, other)}"
     few = len(X) <= 4 * _FEW_ROWS
-    if few and merged_values(result, case.X) != merged_values(other, X):
+    if few and merged_values(result, _numbers(case.X)) != merged_values(other, _numbers(X)):
         return "rows in another order: heights are the same, clusters are not"
     return None
+
+
+def _numbers(X):
+    """Rows that can be compared: a number in place of missing cells."""
+    return np.where(np.isnan(X), -1e300, X)
 
 
 def _plain(case, result, report):
@@ -519,7 +525,7 @@ def _neighbors(case, result, report):
 
 def _algorithm(case, result, report):
     """Other algorithms build the same tree where they promise to, and refuse the same rows."""
-    reducible = case.record.reducible
+    reducible = case.reducible
     names = ["greedy", "levels", "nn_chain"] if reducible else ["greedy", "auto", "nn_chain"]
     names = [name for name in names if name != case.algorithm]
     other = names[case.seed % len(names)]
@@ -532,8 +538,8 @@ def _algorithm(case, result, report):
         return None
     if not np.array_equal(np.sort(result.heights), np.sort(computed.heights)):
         return f"{what}: {_difference(result, computed)}"
-    few = len(case.X) <= 4 * _FEW_ROWS
-    if few and merged_values(result, case.X) != merged_values(computed, case.X):
+    few, X = len(case.X) <= 4 * _FEW_ROWS, _numbers(case.X)
+    if few and merged_values(result, X) != merged_values(computed, X):
         return f"{what}: heights are the same, clusters are not"
     return None
 
@@ -547,6 +553,7 @@ def squares_underflow(X):
     """Whether two values of a column differ, and the square of their difference has few digits."""
     with np.errstate(all="ignore"):
         steps = np.diff(np.sort(np.asarray(X, float), axis=0), axis=0)
+    # NaN is sorted to the end, and no comparison with it holds.
     return bool(((steps > 0.0) & (steps < 1e-150)).any())
 
 
@@ -596,7 +603,7 @@ def _copies(case, result, report):
 def _power_of_two(case, result, report):
     """In another unit, a power of two, heights change by a power of two and nothing else."""
     untied = case.pattern in ("blobs", "far", "collinear", "outlier", "close", "constant")
-    sizes = np.abs(case.X[case.X != 0.0])
+    sizes = np.abs(case.X[(case.X != 0.0) & ~np.isnan(case.X)])
     usual = sizes.size and sizes.max() < 1e20 and sizes.min() > 1e-20
     far_weights = case.weights is not None and case.weights.max() > 1e9
     factors = {"spherical_gaussian": 2, "von_mises_fisher": 0, "exponential": 0}
@@ -607,8 +614,8 @@ def _power_of_two(case, result, report):
         return None
     if case.parameters and not case.left_to_data:
         return None
-    if case.family not in factors or case.threshold is not None:
-        return None
+    if case.family not in factors or case.threshold is not None or np.isnan(case.X).any():
+        return None  # rows without a common column tie, and the order of ties is that of hashes
     other = call(case, report, X=np.ldexp(case.X, power), form="plain", audit=False)
     if isinstance(other, Refusal):
         return f"times 2**{power}: refused ({other.message})"

@@ -191,7 +191,7 @@ def _log1p_ratio(q):
 
 
 @njit(cache=True)
-def _pair(state, a, b, scratch):
+def value_of_pair(state, a, b, scratch):
     w0, w1 = state.weights[a, 0], state.weights[b, 0]
     if w0 == 0.0 or w1 == 0.0:
         return 0.0, 0.0
@@ -460,7 +460,7 @@ def _column(entropy, mean0, mean1, step, off, w0, w1, s0, s1, power):
 
 
 @njit(cache=True)
-def _merge(state, a, b, scratch):
+def merge_slots(state, a, b, scratch):
     """Put the union of both into slot a."""
     if state.weights[b, 0] == 0.0:
         return
@@ -594,13 +594,13 @@ def _replay(state, n, children, unions, everywhere, ignored, scratch, upper, out
         for i in range(n):
             upper[i, i] = np.inf
             for j in range(i):
-                value, doubt = _pair(state, i, j, scratch)
+                value, doubt = value_of_pair(state, i, j, scratch)
                 upper[i, j] = upper[j, i] = value * (1.0 + TOLERANCE) + doubt
         for i in range(n):
             _find_least(upper[i], node_of, least, where, i)
     for step in range(children.shape[0]):
         a, b = slot_of[children[step, 0]], slot_of[children[step, 1]]
-        value, doubt = _pair(state, a, b, scratch)
+        value, doubt = value_of_pair(state, a, b, scratch)
         values[step], doubts[step] = value, doubt
         nearest[step] = np.inf
         pairs[step] = -1
@@ -614,12 +614,12 @@ def _replay(state, n, children, unions, everywhere, ignored, scratch, upper, out
                 if node_of[i] < 0 or i in (a, b) or ignored[node_of[i]]:
                     continue
                 for end in (a, b):
-                    other, off = _pair(state, i, end, scratch)
+                    other, off = value_of_pair(state, i, end, scratch)
                     other = other * (1.0 + TOLERANCE) + off
                     if other < nearest[step]:
                         nearest[step] = other
                         pairs[step, 0], pairs[step, 1] = node_of[i], node_of[end]
-        _merge(state, a, b, scratch)
+        merge_slots(state, a, b, scratch)
         node_of[a], node_of[b] = unions[step], -1
         slot_of[unions[step]] = a
         if everywhere:
@@ -629,7 +629,7 @@ def _replay(state, n, children, unions, everywhere, ignored, scratch, upper, out
             for i in range(n):
                 if node_of[i] < 0 or i == a:
                     continue
-                value, doubt = _pair(state, i, a, scratch)
+                value, doubt = value_of_pair(state, i, a, scratch)
                 upper[i, a] = upper[a, i] = value * (1.0 + TOLERANCE) + doubt
                 if where[i] == a or where[i] == b:
                     _find_least(upper[i], node_of, least, where, i)
@@ -642,7 +642,7 @@ def _replay(state, n, children, unions, everywhere, ignored, scratch, upper, out
             continue
         for j in range(i):
             if node_of[j] >= 0:
-                value, doubt = _pair(state, i, j, scratch)
+                value, doubt = value_of_pair(state, i, j, scratch)
                 value = value * (1.0 + TOLERANCE) + doubt
                 if value < left:
                     left = value
@@ -662,11 +662,11 @@ def _find_least(row, node_of, least, where, i):
 def _values_to(state, i, scratch, values, doubts):
     for j in range(values.size):
         if j != i:
-            values[j], doubts[j] = _pair(state, j, i, scratch)
+            values[j], doubts[j] = value_of_pair(state, j, i, scratch)
 
 
-def state_of(family, X, weights):
-    """One cluster per row."""
+def state_of(family, X, weights, rest=None):
+    """One cluster per row; ``rest`` are further digits of the rows."""
     family = as_family(family)
     kind = KINDS[family.name]
     X = np.ascontiguousarray(X, np.float64)
@@ -688,16 +688,16 @@ def state_of(family, X, weights):
         offsets,
     )
     if kind in (WARD, FULL, DIAGONAL):
-        _put_measurements(state, family, X)
+        _put_measurements(state, family, X, rest)
     elif kind == DIRECTIONS:
         parameters[0] = family.concentration
         _add_directions(state, X, weights)
     else:
-        _put_counts(state, family, X)
+        _put_counts(state, family, X, rest)
     return state
 
 
-def _put_measurements(state, family, X):
+def _put_measurements(state, family, X, rest):
     if state.kind == WARD:
         state.parameters[0] = family.variance
         largest = np.abs(X - X[0]).max() if np.isfinite(X).all() else 1.0
@@ -710,6 +710,8 @@ def _put_measurements(state, family, X):
     high = X - X[0]
     rounded = X - high
     low = (X - (high + rounded)) + (rounded - X[0])
+    if rest is not None:
+        low = low + (rest - rest[0])
     state.means[:, :, 0], state.means[:, :, 1] = np.ldexp(high, power), np.ldexp(low, power)
     with np.errstate(over="ignore"):
         off = np.ldexp(np.abs(X).max(axis=0), power - 97)
@@ -717,7 +719,7 @@ def _put_measurements(state, family, X):
     state.off[:] = np.where(high.any(axis=0), np.minimum(off, 1e300), 0.0)
 
 
-def _put_counts(state, family, X):
+def _put_counts(state, family, X, rest):
     smoothing = family.smoothing
     state.exponents[:] = _LIFT
     if family.name == "multinomial":
@@ -737,9 +739,12 @@ def _put_counts(state, family, X):
         state.parameters[0] = 1.0
         state.offsets[:] = np.ldexp(smoothing, state.exponents)
     state.means[:, :, 0] = np.ldexp(X, state.exponents)
+    if rest is not None:
+        state.means[:, :, 1] = np.ldexp(rest, state.exponents)
 
 
-def _scratch(d):
+def scratch_for(d):
+    """Memory for `value_of_pair` and `merge_slots`."""
     # Factors, their products with the pivots, and one packed matrix.
     return np.zeros((3 * d + 2, max(d, 2), 2))
 
@@ -757,7 +762,7 @@ def replay(family, X, weights, children, unions, everywhere, ignored):
         np.ascontiguousarray(unions, np.int64),
         everywhere,
         ignored,
-        _scratch(X.shape[1]),
+        scratch_for(X.shape[1]),
         upper,
         (values, doubts, nearest, pairs, left_pair),
     )
@@ -781,7 +786,7 @@ def values_to_last(family, X, weights, digits):
         state = state_of(family, X, weights)
     state.weights[:, 0] = weights
     values, doubts = np.zeros(len(X)), np.zeros(len(X))
-    _values_to(state, len(X) - 1, _scratch(X.shape[1]), values, doubts)
+    _values_to(state, len(X) - 1, scratch_for(X.shape[1]), values, doubts)
     return values[:-1], doubts[:-1]
 
 
@@ -792,8 +797,8 @@ def dissimilarity(family, X0, X1, weights0=None, weights1=None):
         np.ones(len(rows)) if given is None else np.asarray(given, float)
         for rows, given in ((X0, weights0), (X1, weights1))
     ]
-    state, scratch = state_of(family, X, np.concatenate(parts)), _scratch(X.shape[1])
+    state, scratch = state_of(family, X, np.concatenate(parts)), scratch_for(X.shape[1])
     for first, last in ((0, len(X0)), (len(X0), len(X))):
         for row in range(first + 1, last):
-            _merge(state, first, row, scratch)
-    return _pair(state, 0, len(X0), scratch)
+            merge_slots(state, first, row, scratch)
+    return value_of_pair(state, 0, len(X0), scratch)

@@ -82,6 +82,7 @@ def note(tally, case, report):
         count["threshold", given] += 1
         count["smoothing", "auto" if case.left_to_data else "other"] += 1
         count["audit", str(case.audit)] += 1
+        count["missing", case.missing] += 1
     for name in case.patches:
         count["limits lowered", name] += 1
     for name in case.comparisons:

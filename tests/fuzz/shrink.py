@@ -21,6 +21,7 @@ _DEFAULTS = {
     "algorithm": "auto",
     "parameters": {},
     "alpha": 1.0,
+    "missing": "error",
 }
 
 
@@ -137,6 +138,8 @@ def code_of(case, threshold=None):
     module = "fastrbhc.bhc" if case.model else "fastrbhc.families"
     record = type(case.record).__name__
     lines.append(f"from {module} import {record}")
+    if case.family == "product":
+        lines.append("from fastrbhc.families import Block")
     for name in case.patches:
         for place, attribute, value in PATCHES[name]:
             alias = place.rsplit(".", 1)[1]
@@ -155,6 +158,7 @@ def code_of(case, threshold=None):
         "threshold": level,
         "n_jobs": case.n_jobs,
         "audit": case.audit,
+        "missing": case.missing,
     }
     if isinstance(case.threshold, tuple) and threshold is None:
         options["threshold"] = None
@@ -200,4 +204,4 @@ def _formed(form):
         return f"sparse.{form}(X)"
     if form in ("float32", "float16", "int64", "int32", "uint8", "bool", "longdouble"):
         return f"X.astype({form!r})"
-    return f"FORMS[{form!r}](X)  # tests/fuzz/cases.py"
+    return f"FORMS[{form!r}](X)  # tests/fuzz/forms.py"

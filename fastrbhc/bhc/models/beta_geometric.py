@@ -40,7 +40,7 @@ class BetaGeometric(NamedTuple):
 
     References
     ----------
-    Bernardo & Smith (1994), Bayesian Theory, Wiley, appendix A.
+    J. M. Bernardo, A. F. M. Smith (1994), Bayesian Theory, Wiley.
 
     Examples
     --------

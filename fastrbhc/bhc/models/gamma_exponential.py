@@ -39,7 +39,7 @@ class GammaExponential(NamedTuple):
 
     References
     ----------
-    Bernardo & Smith (1994), Bayesian Theory, Wiley, appendix A.
+    J. M. Bernardo, A. F. M. Smith (1994), Bayesian Theory, Wiley.
 
     Examples
     --------

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from fastrbhc.bhc._interface import as_model, model
 from fastrbhc.bhc.likelihoods.product import Both
+from fastrbhc.bhc.likelihoods.rearranged import Rearranged
 from fastrbhc.families import Domain
 from fastrbhc.families._columns import Table, placed_columns
 from fastrbhc.families.product import IGNORE
@@ -30,7 +31,8 @@ class ProductOfModels(NamedTuple):
     blocks : dict or tuple of (model, columns)
         From models to columns, as for `fastrbhc.families.Product`: names of models or records, and
         names or positions of columns. Those of the key "ignore" are left out. Hyperparameters that
-        are open come from the data, those of each block from its columns.
+        are open come from the data, those of each block from its columns; with
+        ``hyperparameters="evidence"`` those of all blocks are searched together.
     n_columns : int
         Number of columns of the rows, once it is known.
 
@@ -47,29 +49,34 @@ class ProductOfModels(NamedTuple):
     n_columns: int = 0
 
     def place(self, table: Table) -> ProductOfModels:
-        """The same with positions instead of names."""
+        """The same with positions instead of names, and with the levels of categories."""
         given = self.blocks.items() if isinstance(self.blocks, dict) else self.blocks
         pairs: list[tuple[Any, Any]] = [
             (IGNORE if key == IGNORE else as_model(key), columns) for key, columns in given
         ]
+        if any(hasattr(record, "blocks") for record, _ in pairs):
+            raise ValueError("a product of models cannot be a block of another: list all blocks")
         names = [IGNORE if record == IGNORE else record.name for record, _ in pairs]
         found = placed_columns(names, [columns for _, columns in pairs], table)
         blocks = tuple(
-            ModelBlock(record, positions)
+            ModelBlock(
+                record.place(table.some(positions)) if hasattr(record, "place") else record,
+                positions,
+            )
             for (record, _), positions in zip(pairs, found, strict=True)
             if record != IGNORE and positions
         )
         if not blocks:
             raise ValueError("a product of models needs at least one block with columns")
-        if any(hasattr(block.model, "blocks") for block in blocks):
-            raise ValueError("a product of models cannot be a block of another: list all blocks")
         return ProductOfModels(blocks, table.n_columns)
 
     def encode(self, table: Table) -> NDArray[np.float64]:
-        """The rows as numbers, with 0 in columns that are left out."""
+        """The rows as numbers: levels as codes, and 0 in columns that are left out."""
         values = np.zeros((table.n_rows, table.n_columns))
         for block in self.blocks:
-            values[:, list(block.columns)] = table.some(block.columns).numbers()
+            some = table.some(block.columns)
+            encoded = block.model.encode(some) if hasattr(block.model, "encode") else None
+            values[:, list(block.columns)] = some.numbers() if encoded is None else encoded
         return values
 
     def parts(self, X: NDArray[np.float64]) -> list[tuple[Any, NDArray[np.float64]]]:
@@ -98,12 +105,8 @@ class ProductOfModels(NamedTuple):
         ]
         (second, _, others), level = found[-1], 0
         if len(found) == 1:
-            if others.size < X.shape[1]:
-                raise ValueError(
-                    "a product of a single block that leaves out columns is that model of the "
-                    "other columns: pass these alone"
-                )
-            return second
+            everything = np.array_equal(others, np.arange(X.shape[1]))
+            return second if everything else Rearranged(second, others, np.zeros_like(others))
         for first, rows, columns in reversed(found[:-1]):
             outermost = level == len(found) - 2
             split = first.observe(rows[:1]).shape[1]

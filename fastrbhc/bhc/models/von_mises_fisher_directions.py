@@ -52,8 +52,12 @@ class VonMisesFisherDirections(NamedTuple):
 
     References
     ----------
-    Mardia & El-Atoum (1976), Biometrika 63, for the conjugate prior. Banerjee, Dhillon, Ghosh &
-    Sra (2005), J. Mach. Learn. Res. 6, for the estimate of a concentration.
+    K. V. Mardia, S. A. M. El-Atoum (1976), Bayesian inference for the von Mises-Fisher
+    distribution, Biometrika 63, for the conjugate prior.
+
+    A. Banerjee, I. S. Dhillon, J. Ghosh, S. Sra (2005), Clustering on the unit hypersphere using
+    von Mises-Fisher distributions, Journal of Machine Learning Research 6, 1345–1382, for the
+    estimate of a concentration.
 
     Examples
     --------
