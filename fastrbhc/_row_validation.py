@@ -15,7 +15,13 @@ from fastrbhc._engine.clusters.sparse_rows import canonical
 from fastrbhc._table import table_of
 from fastrbhc._validation import check_names
 from fastrbhc.families import Domain, Family
-from fastrbhc.families._missing import filled, has_gaps, takes_missing
+from fastrbhc.families._missing import (
+    filled,
+    has_gaps,
+    names_of_those_that_take_missing,
+    takes_missing,
+    used_columns,
+)
 
 # Squares of differences, times the total weight and summed over columns, have to stay finite.
 _LARGEST = 1e120
@@ -182,7 +188,7 @@ def check_values(
 ) -> Any:
     """Reject values outside the domain of a family, naming the first such row and column."""
     if hasattr(family, "parts"):
-        return _check_parts(values, family, columns, name, layout)
+        return _check_parts(values, family, columns, name, layout, missing)
     if missing == "ignore":
         return _check_observed(values, family, columns, name, layout)
     if layout == "sparse" and family.domain.takes_sparse:
@@ -220,9 +226,12 @@ def check_values(
     domain = family.domain
     if not (np.isfinite(lowest) and np.isfinite(highest)):
         advice = "Drop such rows or fill in the values first."
+        if hasattr(family, "levels"):
+            advice = "Drop such rows, or make it a level of its own, such as 'unknown'."
         # Sparse rows have no cells that were not observed.
         ignoring = "" if missing is None or whole is not values else _on_ignoring(family)
-        refuse(np.isnan(values), f"Input {name} contains NaN", advice + ignoring)
+        nan = "a missing value" if hasattr(family, "levels") else "NaN"
+        refuse(np.isnan(values), f"Input {name} contains {nan}", advice + ignoring)
         refuse(np.isinf(values), f"Input {name} contains infinity", advice)
     if max(-lowest, highest) > _LARGEST:
         refuse(
@@ -273,22 +282,70 @@ def check_values(
 
 
 def _check_parts(
-    values: Any, family: Any, columns: list[str] | None, name: str, layout: str
+    values: Any,
+    family: Any,
+    columns: list[str] | None,
+    name: str,
+    layout: str,
+    missing: str | None,
 ) -> Any:
     """The same for a product: each block of columns by its own family."""
     if layout == "sparse":
         raise ValueError("neighbors='inverted' is for a single family of counts, not for products")
     names = [f"{k}" for k in range(values.shape[1])] if columns is None else columns
+    if missing == "ignore" and has_gaps(values):
+        _refuse_empty_rows(used_columns(family, values), name)
     for block, (distribution, part) in zip(family.blocks, family.parts(values), strict=True):
-        check_values(part, distribution, [names[k] for k in block.columns], name)
+        own = [names[k] for k in block.columns]
+        if missing == "ignore" and has_gaps(part):
+            if not takes_missing(distribution):
+                _refuse_gaps_of_block(part, distribution, own, name)
+            part = _with_valid_values(part, distribution)
+        check_values(part, distribution, own, name, missing="error" if missing else None)
     return values
+
+
+def _refuse_gaps_of_block(
+    part: NDArray[np.float64], family: HasDomain, names: list[str], name: str
+) -> None:
+    """Name the first missing cell of a block whose family has to know all of them."""
+    gone = np.isnan(part)
+    row, column = (int(place) for place in np.argwhere(gone)[0])
+    others = int(gone.sum()) - 1
+    more = f" (and {others} more)" if others else ""
+    raise ValueError(
+        f"Input {name} has a missing cell in the block {family.name!r}: row {row}, column "
+        f"{names[column]!r}{more}. missing='ignore' is for blocks whose columns are separate. Fill "
+        "in the values, drop such rows, or give this block another family: "
+        f"{', '.join(names_of_those_that_take_missing())}."
+    )
+
+
+def _with_valid_values(values: NDArray[np.float64], family: HasDomain) -> NDArray[np.float64]:
+    """Rows whose gaps are filled from the valid values, so that errors are of observed cells."""
+    domain = family.domain
+    valid = np.isfinite(values) & (values >= domain.lower) & (values <= domain.upper)
+    if not domain.includes_lower:
+        valid &= values > domain.lower
+    return np.where(np.isnan(values), filled(np.where(valid, values, np.nan), family), values)
+
+
+def _refuse_empty_rows(values: NDArray[np.float64], name: str) -> None:
+    empty = np.flatnonzero(np.isnan(values).all(axis=1))
+    if empty.size:
+        more = f" (and {empty.size - 1} more)" if empty.size > 1 else ""
+        raise ValueError(
+            f"Input {name} has a row of which no cell is observed: row {empty[0]}{more}. "
+            "Nothing tells where it belongs: drop such rows. Rows count from 0."
+        )
 
 
 def refuse_gaps(X: Any, family: Any) -> None:
     """Refuse missing cells where rows without any are drawn for comparison."""
-    if hasattr(family, "encode"):  # which refuses them in any case
+    if issparse(X):
         return
-    if not issparse(X) and np.isnan(np.asarray(as_matrix(X), dtype=np.float64)).any():
+    rows = family.encode(table_of(X)) if hasattr(family, "encode") else as_matrix(X)
+    if np.isnan(np.asarray(rows, dtype=np.float64)).any():
         raise ValueError(
             "X contains NaN, and whether clusters are real is assessed by comparing with rows "
             "without missing cells. Fill in the values, and build a tree of these rows first."
@@ -323,14 +380,8 @@ def _check_observed(
             )
         return rows
     if has_gaps(values):
-        empty = np.flatnonzero(np.isnan(values).all(axis=1))
-        if empty.size:
-            more = f" (and {empty.size - 1} more)" if empty.size > 1 else ""
-            raise ValueError(
-                f"Input {name} has a row of which no cell is observed: row {empty[0]}{more}. "
-                "Nothing tells where it belongs: drop such rows. Rows count from 0."
-            )
-        check_values(filled(values), family, columns, name, layout)
+        _refuse_empty_rows(values, name)
+        check_values(_with_valid_values(values, family), family, columns, name, layout)
         return values
     return check_values(values, family, columns, name, layout)
 

@@ -78,8 +78,8 @@ def as_declared(family):
     """The textbook version of a family that is not listed here, from the φ that it declares."""
 
     def twin(rows, weights):
-        rows, _, own = family.observe(rows)
-        weights = weights if own is None else weights * own
+        observed = family.observe(rows)
+        rows, weights = observed.means, observed.weighted(weights).weights
         scale, offset = family.smoothing_map(rows.shape[1])
         terms = family.phi(scale * np.average(rows, axis=0, weights=weights) + offset)
         return weights.sum(), terms.sum(), _size(terms)
@@ -100,12 +100,12 @@ FAMILIES = {
 }
 
 
-def _categorical(family):
+def _categorical(family, given=None):
     """Shares of levels, moved towards equal ones."""
 
     def twin(rows, weights):
         shares = np.average(family.observe(rows).means, axis=0, weights=weights)
-        towards = len(family.levels) / shares.size
+        towards = len(family.levels) / shares.size if given is None else given
         terms = _x_log_x((1.0 - family.smoothing) * shares + family.smoothing * towards)
         return weights.sum(), terms.sum(), _size(terms)
 
@@ -125,10 +125,32 @@ def _product(rows0, weights0, rows1, weights1, family):
     return value, magnitude
 
 
-def dissimilarity_and_magnitude(rows0, weights0, rows1, weights1, family):
-    """d, and the size of the terms that it is the difference of, for its rounding error."""
+def _with_gaps(rows0, weights0, rows1, weights1, family):
+    """The sum over columns, of the rows in which they are observed."""
+    value, magnitude = 0.0, 0.0
+    for k in range(rows0.shape[1]):
+        seen0, seen1 = ~np.isnan(rows0[:, k]), ~np.isnan(rows1[:, k])
+        if seen0.any() and seen1.any():
+            groups = rows0[seen0, k, None], weights0[seen0], rows1[seen1, k, None], weights1[seen1]
+            kind, towards = family, None
+            if hasattr(family, "levels"):
+                towards = len(family.levels) / sum(map(len, family.levels))
+                kind = family._replace(levels=(family.levels[k],))
+            part, size = dissimilarity_and_magnitude(*groups, kind, towards)
+            value, magnitude = value + part, magnitude + size
+    return value, magnitude
+
+
+def dissimilarity_and_magnitude(rows0, weights0, rows1, weights1, family, towards=None):
+    """d, and the size of the terms that it is the difference of, for its rounding error.
+
+    NaN stands for missing cells. The shares of levels are moved towards equal ones, unless
+    ``towards`` says otherwise.
+    """
     if hasattr(family, "blocks"):
         return _product(rows0, weights0, rows1, weights1, family)
+    if np.isnan(rows0).any() or np.isnan(rows1).any():
+        return _with_gaps(rows0, weights0, rows1, weights1, family)
     rows = np.concatenate([rows0, rows1])
     weights = np.concatenate([weights0, weights1])
     if isinstance(family, str) and family in TRANSLATION_INVARIANT:
@@ -136,7 +158,7 @@ def dissimilarity_and_magnitude(rows0, weights0, rows1, weights1, family):
         rows0, rows1, rows = rows0 - centre, rows1 - centre, rows - centre
     groups = [(rows0, weights0), (rows1, weights1), (rows, weights)]
     if hasattr(family, "levels"):
-        twin = _categorical(family)
+        twin = _categorical(family, towards)
     else:
         twin = FAMILIES.get(family) or as_declared(as_family(family))
     (n0, phi0, size0), (n1, phi1, size1), (n, phi, size) = (twin(*g) for g in groups)

@@ -172,9 +172,13 @@ def load(
     return numbers, None if names is None else _texts(path, layout, [names])[0]
 
 
-def load_text(path: Path, layout: Layout, columns: list[int]) -> list[list[str]]:
-    """Some columns as text, in which no cell is empty."""
-    texts = _texts(path, layout, columns)
+def load_text(
+    path: Path, layout: Layout, columns: list[int], gaps: bool = False
+) -> list[list[str | None]]:
+    """Some columns as text, in which no cell is empty; with ``gaps`` an empty one is None."""
+    texts: list[list[str | None]] = [[*column] for column in _texts(path, layout, columns)]
+    if gaps:
+        return [[cell or None for cell in column] for column in texts]
     if any("" in text for text in texts):
         for number, cells in _rows(path, layout):
             for column in columns:

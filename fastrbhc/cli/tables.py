@@ -299,9 +299,11 @@ def _column(numbers: Any, column: int) -> NDArray[np.float64]:
 def _from_text(path: Path, wanted: _Wanted) -> Table:
     layout = _delimited.layout_of(path)
     chosen = _choose(path, layout.names, wanted)
-    gaps = len(chosen.values) if wanted.with_gaps else 0
+    gaps = len(chosen.values) - len(chosen.text) if wanted.with_gaps else 0
     numbers, ids = _delimited.load(path, layout, chosen.numeric, chosen.ids, gaps)
-    texts = _delimited.load_text(path, layout, chosen.text) if chosen.text else []
+    texts = []
+    if chosen.text:
+        texts = _delimited.load_text(path, layout, chosen.text, wanted.with_gaps)
     return _table(numbers, ids, layout.names, chosen, texts)
 
 

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.observations import Observations
+from fastrbhc._engine.clusters.partly_observed import PartlyObserved
+from fastrbhc._engine.geometry.observed import observed_geometry
 from fastrbhc._engine.geometry.separable import separable_geometry
 from fastrbhc.families._columns import Table
 from fastrbhc.families._interface import Domain, family
@@ -82,7 +84,13 @@ class Categorical(NamedTuple):
                     f"there are {table.n_columns}"
                 )
             return self
-        found = tuple(tuple(sorted(set(table.text(k)))) for k in range(table.n_columns))
+        found = tuple(
+            tuple(sorted({level for level in table.text(k) if level is not None}))
+            for k in range(table.n_columns)
+        )
+        for k, column in enumerate(found):
+            if not column:
+                raise ValueError(f"all values of {table.label(k)} are missing: leave it out")
         total = sum(map(len, found))
         if total > _MOST_LEVELS:
             most = int(np.argmax([len(column) for column in found]))
@@ -94,7 +102,7 @@ class Categorical(NamedTuple):
         return self._replace(levels=found)
 
     def encode(self, table: Table) -> NDArray[np.float64]:
-        """The position of each level, and −1 for others."""
+        """The position of each level, −1 for others, and NaN if the value is missing."""
         if table.n_columns != len(self.levels):
             raise ValueError(
                 f"rows have {table.n_columns} columns of categories, and the family has levels "
@@ -102,7 +110,8 @@ class Categorical(NamedTuple):
             )
         values = np.empty((table.n_rows, table.n_columns))
         for k, column in enumerate(self.levels):
-            codes = {level: float(place) for place, level in enumerate(column)}
+            codes: dict[str | None, float] = {None: np.nan}
+            codes |= {level: float(place) for place, level in enumerate(column)}
             values[:, k] = [codes.get(level, _UNSEEN) for level in table.text(k)]
         return values
 
@@ -124,6 +133,12 @@ class Categorical(NamedTuple):
         # The same φ; names of levels are nothing for kernels.
         geometry: Any = separable_geometry(Multinomial(), n_features)
         return geometry._replace(scale=scale, offset=offset)
+
+    def observed_geometry(self, rows: PartlyObserved) -> Any:
+        """The same if cells are missing: all levels of a column have its weight."""
+        whole = self.geometry(rows.width)
+        geometry: Any = observed_geometry(Multinomial(), rows.width)
+        return geometry._replace(scale=whole.scale, offset=whole.offset)
 
     def n_parameters(self, n_features: int) -> int:
         return n_features - len(self.levels)

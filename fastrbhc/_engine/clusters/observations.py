@@ -19,12 +19,14 @@ from fastrbhc._engine.math.radix_sort import stable_order
 class Observations(NamedTuple):
     """Mean statistics, one row per observation: leading digits, further digits, weights.
 
-    ``residuals`` is None if there are no further digits, ``weights`` if all are 1.
+    ``residuals`` is None if there are no further digits, ``weights`` if all are 1. ``blocks`` is
+    for rows with missing cells: see `partly_observed`.
     """
 
     means: NDArray[np.float64]
     residuals: NDArray[np.float64] | None = None
     weights: NDArray[np.float64] | None = None
+    blocks: tuple[tuple[int, bool], ...] = ()
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -37,7 +37,9 @@ def planned_space(
 ) -> Space:
     """The clusters with an index over them."""
     index = BACKENDS[plan.neighbors].make_index(geometry, clusters, threads, audited)
-    adapted = with_columns(for_clusters(geometry, clusters), plan.columns)
+    # If cells are missing, there are more statistics than columns.
+    columns = tuple(range(clusters.means.shape[0])) if plan.columns else ()
+    adapted = with_columns(for_clusters(geometry, clusters), columns)
     return Space(adapted, clusters, index)
 
 
