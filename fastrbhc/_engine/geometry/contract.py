@@ -121,6 +121,16 @@ def usual_backend(geometry: Any) -> str | None:
 
 
 @python_contract
+def merges_at_zero(geometry: Any, clusters: Clusters) -> Any:
+    """Make all merges at d = 0 of points in the order of their ranks, by the tie rule.
+
+    Returns what `strangers.merge_strangers` does, or None if the algorithm is to find these merges
+    like all others. By default None.
+    """
+    return None
+
+
+@python_contract
 def with_columns(geometry: Any, columns: tuple[int, ...]) -> Any:
     """The geometry with this field ``columns``; by default unchanged if it has no such field."""
     return geometry._replace(columns=columns) if hasattr(geometry, "columns") else geometry

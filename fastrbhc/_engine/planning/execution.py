@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from fastrbhc._engine.agglomeration.greedy import greedy
 from fastrbhc._engine.agglomeration.levels import levels
 from fastrbhc._engine.agglomeration.merge_log import Merges
@@ -12,9 +14,9 @@ from fastrbhc._engine.agglomeration.nn_chain import nn_chain
 from fastrbhc._engine.agglomeration.space import Space
 from fastrbhc._engine.clusters.build import clusters_of_points
 from fastrbhc._engine.clusters.observations import Observations
-from fastrbhc._engine.clusters.record import Clusters
+from fastrbhc._engine.clusters.record import Clusters, gather
 from fastrbhc._engine.clusters.scratch import new_scratch
-from fastrbhc._engine.geometry.contract import for_clusters, with_columns
+from fastrbhc._engine.geometry.contract import for_clusters, merges_at_zero, with_columns
 from fastrbhc._engine.neighbors.backends import BACKENDS
 from fastrbhc._engine.planning.plan import Plan
 from fastrbhc._engine.threads import Threads
@@ -57,6 +59,26 @@ def agglomerate(
     report: Callable[[str, int], None],
 ) -> Merges:
     """The merges of the clusters, which are overwritten."""
+    n, made = clusters.n_slots, None
+    if plan.algorithm == "greedy" and threshold > 0.0:
+        made = merges_at_zero(geometry, clusters)
     with planned_threads(plan, geometry, clusters) as threads:
+        if made is None:
+            space = planned_space(plan, geometry, clusters, threads)
+            return ALGORITHMS[plan.algorithm](space, threshold, threads, report)
+        # The clusters that are left become points, in the same order of ranks.
+        slots = np.flatnonzero(~np.isnan(clusters.weights[:n]))
+        gather(clusters, slots, threads)
+        clusters.ranks[: slots.size] = np.arange(slots.size)
+        first = len(made.children)
+        if slots.size == 1:
+            return Merges(made.children, np.zeros(first))
         space = planned_space(plan, geometry, clusters, threads)
-        return ALGORITHMS[plan.algorithm](space, threshold, threads, report)
+        rest = ALGORITHMS[plan.algorithm](
+            space, threshold, threads, lambda stage, count: report(stage, first + count)
+        )
+    nodes = np.concatenate([made.nodes[slots], n + first + np.arange(len(rest.heights))])
+    return Merges(
+        np.concatenate([made.children, np.sort(nodes[rest.children], axis=1)]),
+        np.concatenate([np.zeros(first), rest.heights]),
+    )
