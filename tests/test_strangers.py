@@ -8,7 +8,9 @@ from fastrbhc import linkage
 from fastrbhc._engine.clusters.build import clusters_of_points
 from fastrbhc._engine.clusters.duplicates import collapse
 from fastrbhc._engine.clusters.strangers import merge_strangers
+from fastrbhc._engine.geometry.contract import separate_columns
 from fastrbhc._engine.planning import execution
+from fastrbhc._table import placed
 from fastrbhc.families import as_family, geometry_of
 from fastrbhc.families._missing import observe
 
@@ -26,7 +28,7 @@ def both_ways(monkeypatch, X, name, **options):
     """The tree, and the one without the pass."""
     tree = linkage(X, name, missing="ignore", algorithm="greedy", **options)
     with monkeypatch.context() as patch:
-        patch.setattr(execution, "merges_at_zero", lambda geometry, clusters: None)
+        patch.setattr(execution, "merge_strangers", lambda geometry, separate, clusters: None)
         return tree, linkage(X, name, missing="ignore", algorithm="greedy", **options)
 
 
@@ -35,7 +37,8 @@ def passed(X, name, weights=None):
     rows = observe(as_family(name), np.asarray(X, float)).weighted(weights)
     geometry, points = geometry_of(as_family(name), rows), collapse(rows).points
     clusters = clusters_of_points(geometry, points, padded=True)
-    return merge_strangers(geometry.family, geometry.scale, geometry.offset, clusters), clusters
+    separate = separate_columns(geometry, 0, clusters.means.shape[0], 1.0)
+    return merge_strangers(geometry, separate, clusters), clusters
 
 
 @pytest.mark.filterwarnings("ignore:.*no observed column")
@@ -53,6 +56,31 @@ def test_trees_are_the_same_to_the_bit(monkeypatch, name, n_values, neighbors):
             assert np.array_equal(tree.merges, reference.merges)
             assert np.array_equal(tree.heights, reference.heights)
             assert (tree.heights == 0.0).sum() > 20
+
+
+@pytest.mark.filterwarnings("ignore:.*no observed column")
+@pytest.mark.parametrize("neighbors", ["brute", "kd_tree"])
+def test_products_are_the_same_to_the_bit(monkeypatch, neighbors):
+    family = {"poisson": ([0, 2], 0.3), "ward": [1], "exponential": [3]}
+    for seed, n_values in enumerate([None, 2, 6]):
+        X = tied_rows("exponential", 260, 4, seed, 0.6, n_values)
+        tree, reference = both_ways(monkeypatch, X, family, neighbors=neighbors)
+        assert np.array_equal(tree.merges, reference.merges)
+        assert np.array_equal(tree.heights, reference.heights)
+        assert (tree.heights == 0.0).sum() > 20
+
+
+@pytest.mark.fast
+def test_blocks_without_gaps_know_no_strangers():
+    X = np.array([[1.0, 2.0, NAN], [3.0, 4.0, 5.0]])
+    family = placed(as_family({"gaussian": [0, 1], "ward": [2]}), X)
+    geometry = geometry_of(family, observe(family, X))
+    assert separate_columns(geometry, 0, 4, 1.0) is None
+    family = placed(as_family({"poisson": ([0, 1], 0.5), "ward": [2]}), X)
+    geometry = geometry_of(family, observe(family, X, gaps=True))
+    first, second = separate_columns(geometry, 0, 6, 1.0)
+    assert (first.factor, first.values, first.weights) == (0.5, slice(0, 2), slice(2, 4))
+    assert (second.factor, second.values, second.weights) == (1.0, slice(4, 5), slice(5, 6))
 
 
 @pytest.mark.filterwarnings("ignore:.*no observed column")

@@ -21,18 +21,22 @@ of all pairs at 0 at its time.
 with either weight and with the distance of the means. So the smallest term of all is that of two
 neighbouring values of a column, both with the smallest weight. If that is not far above the
 smallest numbers, there is no pass, and the greedy algorithm does everything.
+
+In a product all this holds if every block has gaps. If one has none, there are no strangers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._engine.clusters.partly_observed import merge_columns
 from fastrbhc._engine.clusters.portions import portions
 from fastrbhc._engine.clusters.record import Clusters
+from fastrbhc._engine.clusters.scratch import new_scratch
+from fastrbhc._engine.geometry.contract import merge
 from fastrbhc._engine.geometry.separable_columns import divergence
 from fastrbhc._engine.jit import kernel
 
@@ -49,6 +53,17 @@ class MergesAtZero(NamedTuple):
     nodes: NDArray[np.int64]  # (n,)
 
 
+class SeparateColumns(NamedTuple):
+    """A block of columns with weights of their own, and how its terms are computed."""
+
+    family: Any
+    scale: float
+    offset: float
+    factor: float  # of its terms in d
+    values: slice  # the rows of ``means`` with the values
+    weights: slice  # and with their weights
+
+
 class _Values(NamedTuple):
     """The values of each column by number: equal values have equal numbers."""
 
@@ -58,29 +73,27 @@ class _Values(NamedTuple):
 
 
 def merge_strangers(
-    family: Any, scale: float, offset: float, clusters: Clusters
+    geometry: Any, blocks: Sequence[SeparateColumns], clusters: Clusters
 ) -> MergesAtZero | None:
     """Make all merges at d = 0; None if they are left to the algorithm that makes the others.
 
-    The slots hold points in the order of their ranks. Nodes are numbered as in `merge_log`. A union
-    is in the slot of its part of larger rank.
+    The blocks are all that the geometry has. The slots hold points in the order of their ranks.
+    Nodes are numbered as in `merge_log`. A union is in the slot of its part of larger rank.
     """
-    columns, n = clusters.means.shape[0] // 2, clusters.n_slots
-    observed = clusters.means[columns:, :n] > 0.0
-    patterns = _patterns(observed)
+    n = clusters.n_slots
+    observed = [clusters.means[block.weights, :n] > 0.0 for block in blocks]
+    patterns = _patterns(np.concatenate(observed))
     if not _any_strangers(patterns):
         return None
-    weight = float(clusters.means[columns:, :n][observed].min())
-    values = _numbered(clusters, observed, (family, scale, offset), weight)
+    values = _numbered(clusters, blocks, observed)
     if values is None:
         return None
     everything = np.bitwise_or.reduce(patterns, axis=0)
     owners, nodes, children = np.arange(n), np.arange(n), np.empty((n, 2), np.int64)
-    count = 0
+    scratch, count = new_scratch(geometry, clusters.means.shape[0]), 0
     for first, last in portions(n, n):
-        count = _merge_range(
-            clusters, patterns, everything, *values, owners, nodes, children, count, first, last
-        )
+        found = (patterns, everything, *values, owners, nodes, children)
+        count = _merge_range(geometry, clusters, *found, count, first, last, scratch)
     return MergesAtZero(children[:count], nodes)
 
 
@@ -100,26 +113,33 @@ def _any_strangers(patterns: NDArray[np.uint64]) -> bool:
 
 
 def _numbered(
-    clusters: Clusters, observed: NDArray[np.bool_], column: tuple[Any, float, float], weight: float
+    clusters: Clusters, blocks: Sequence[SeparateColumns], observed: list[NDArray[np.bool_]]
 ) -> _Values | None:
     """The values by number; None if two of them are so near that a term of d may underflow."""
-    columns, n = observed.shape
-    numbers, counts, slots, first = np.full((n, columns), -1), [], [], 0
-    for k in range(columns):
-        seen = np.flatnonzero(observed[k])
-        means, rests = clusters.means[k, seen], clusters.residuals[k, seen]
-        order = np.lexsort((rests, means))
-        means, rests = means[order], rests[order]
-        begins = np.ones(seen.size, bool)
-        begins[1:] = (means[1:] != means[:-1]) | (rests[1:] != rests[:-1])
-        if not _least_term(*column, means[begins], rests[begins], weight) > _SMALLEST_TERM:
+    n = clusters.n_slots
+    numbers, counts, slots, first = [], [], [], 0
+    for block, known in zip(blocks, observed, strict=True):
+        if not known.any():
             return None
-        numbers[seen[order], k] = first + np.cumsum(begins) - 1
-        counts.append(np.diff(np.append(np.flatnonzero(begins), seen.size)))
-        slots.append(seen[order])
-        first += int(begins.sum())
+        weight = float(clusters.means[block.weights, :n][known].min())
+        for row, cells in zip(range(block.values.start, block.values.stop), known, strict=True):
+            seen = np.flatnonzero(cells)
+            means, rests = clusters.means[row, seen], clusters.residuals[row, seen]
+            order = np.lexsort((rests, means))
+            means, rests = means[order], rests[order]
+            begins = np.ones(seen.size, bool)
+            begins[1:] = (means[1:] != means[:-1]) | (rests[1:] != rests[:-1])
+            least = _least_term(*block[:3], means[begins], rests[begins], weight)
+            if not block.factor * least > _SMALLEST_TERM:
+                return None
+            own = np.full(n, -1)
+            own[seen[order]] = first + np.cumsum(begins) - 1
+            numbers.append(own)
+            counts.append(np.diff(np.append(np.flatnonzero(begins), seen.size)))
+            slots.append(seen[order])
+            first += int(begins.sum())
     starts = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
-    return _Values(numbers, starts, np.concatenate(slots))
+    return _Values(np.column_stack(numbers), starts, np.concatenate(slots))
 
 
 @kernel
@@ -139,6 +159,7 @@ def _least_term(family, scale, offset, means, rests, weight):
 
 @kernel
 def _merge_range(
+    geometry,
     clusters,
     patterns,
     everything,
@@ -151,29 +172,39 @@ def _merge_range(
     count,
     first,
     last,
+    scratch,
 ):
     """Visit a range of the points; returns how many merges there are so far."""
     n, columns = numbers.shape
     for i in range(first, last):
-        j = n
-        for k in range(columns):  # those alike that share a column have a value in common
-            value = numbers[i, k]
-            if value >= 0:
-                for place in range(starts[value], starts[value + 1]):
-                    other = _owner(owners, slots[place])
-                    if i < other < j and _are_alike(numbers, i, other):
-                        j = other
-        if not _covers(patterns[i], everything):
-            for other in range(i + 1, j):
-                if _are_strangers(patterns, i, other):
+        j, candidates = n, 0
+        for k in range(columns):
+            if numbers[i, k] >= 0:
+                candidates += starts[numbers[i, k] + 1] - starts[numbers[i, k]]
+        if candidates >= n - i:
+            for other in range(i + 1, n):
+                if _are_alike(numbers, i, other):
                     j = other
                     break
+        else:
+            for k in range(columns):  # those alike that share a column have a value in common
+                value = numbers[i, k]
+                if value >= 0:
+                    for place in range(starts[value], starts[value + 1]):
+                        other = _owner(owners, slots[place])
+                        if i < other < j and _are_alike(numbers, i, other):
+                            j = other
+            if not _covers(patterns[i], everything):
+                for other in range(i + 1, j):
+                    if _are_strangers(patterns, i, other):
+                        j = other
+                        break
         if j == n:
             continue
         children[count, 0], children[count, 1] = min(nodes[i], nodes[j]), max(nodes[i], nodes[j])
         nodes[j] = n + count
         count += 1
-        merge_columns(clusters, j, i)
+        merge(geometry, clusters, j, i, scratch)
         owners[i] = j
         for k in range(columns):
             if numbers[j, k] < 0:

@@ -121,11 +121,10 @@ def usual_backend(geometry: Any) -> str | None:
 
 
 @python_contract
-def merges_at_zero(geometry: Any, clusters: Clusters) -> Any:
-    """Make all merges at d = 0 of points in the order of their ranks, by the tie rule.
+def separate_columns(geometry: Any, start: int, stop: int, factor: float) -> Any:
+    """The columns in these rows of ``means`` if all have weights of their own: see `strangers`.
 
-    Returns what `strangers.merge_strangers` does, or None if the algorithm is to find these merges
-    like all others. By default None.
+    A list of blocks; None if there are others, as by default.
     """
     return None
 

@@ -51,8 +51,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrbhc._engine.clusters.partly_observed import merge_columns
-from fastrbhc._engine.clusters.record import LEAF_SIZE, Clusters, difference
-from fastrbhc._engine.clusters.strangers import MergesAtZero, merge_strangers
+from fastrbhc._engine.clusters.record import LEAF_SIZE, difference
+from fastrbhc._engine.clusters.strangers import SeparateColumns
 from fastrbhc._engine.geometry.contract import FINITE, ROUNDING, values_of_near
 from fastrbhc._engine.geometry.separable import shrink_by_rounding, variance_is_vectorizable
 from fastrbhc._engine.geometry.separable_columns import divergence, pair_bound
@@ -147,8 +147,10 @@ class Observed(NamedTuple):
                 total = total + larger(bound * weight, 0.0)
         return _store_bounds(total, load(boxes, (group, 4 * columns, 0)), cutoff, scratch)
 
-    def merges_at_zero(self, clusters: Clusters) -> MergesAtZero | None:
-        return merge_strangers(self.family, self.scale, self.offset, clusters)
+    def separate_columns(self, start: int, stop: int, factor: float) -> list[SeparateColumns]:
+        middle = (start + stop) // 2
+        values, weights = slice(start, middle), slice(middle, stop)
+        return [SeparateColumns(self.family, self.scale, self.offset, factor, values, weights)]
 
 
 class ObservedOneByOne(Observed):

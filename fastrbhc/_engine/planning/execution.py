@@ -16,7 +16,8 @@ from fastrbhc._engine.clusters.build import clusters_of_points
 from fastrbhc._engine.clusters.observations import Observations
 from fastrbhc._engine.clusters.record import Clusters, gather
 from fastrbhc._engine.clusters.scratch import new_scratch
-from fastrbhc._engine.geometry.contract import for_clusters, merges_at_zero, with_columns
+from fastrbhc._engine.clusters.strangers import merge_strangers
+from fastrbhc._engine.geometry.contract import for_clusters, separate_columns, with_columns
 from fastrbhc._engine.neighbors.backends import BACKENDS
 from fastrbhc._engine.planning.plan import Plan
 from fastrbhc._engine.threads import Threads
@@ -60,8 +61,9 @@ def agglomerate(
 ) -> Merges:
     """The merges of the clusters, which are overwritten."""
     n, made = clusters.n_slots, None
-    if plan.algorithm == "greedy" and threshold > 0.0:
-        made = merges_at_zero(geometry, clusters)
+    separate = separate_columns(geometry, 0, clusters.means.shape[0], 1.0)
+    if plan.algorithm == "greedy" and threshold > 0.0 and separate is not None:
+        made = merge_strangers(geometry, separate, clusters)
     with planned_threads(plan, geometry, clusters) as threads:
         if made is None:
             space = planned_space(plan, geometry, clusters, threads)
