@@ -12,16 +12,16 @@ from sklearn.utils import check_array
 from fastrbhc._containers import as_matrix, check_memory, column_names, memory
 from fastrbhc._engine.clusters.observations import column_ranges
 from fastrbhc._engine.clusters.sparse_rows import canonical
+from fastrbhc._gaps import (
+    on_ignoring,
+    refuse_empty_rows,
+    refuse_gaps_of_block,
+    with_valid_values,
+)
 from fastrbhc._table import table_of
 from fastrbhc._validation import check_names
 from fastrbhc.families import Domain, Family
-from fastrbhc.families._missing import (
-    filled,
-    has_gaps,
-    names_of_those_that_take_missing,
-    takes_missing,
-    used_columns,
-)
+from fastrbhc.families._missing import has_gaps, takes_missing, used_columns
 
 # Squares of differences, times the total weight and summed over columns, have to stay finite.
 _LARGEST = 1e120
@@ -229,7 +229,7 @@ def check_values(
         if hasattr(family, "levels"):
             advice = "Drop such rows, or make it a level of its own, such as 'unknown'."
         # Sparse rows have no cells that were not observed.
-        ignoring = "" if missing is None or whole is not values else _on_ignoring(family)
+        ignoring = "" if missing is None or whole is not values else on_ignoring(family)
         nan = "a missing value" if hasattr(family, "levels") else "NaN"
         refuse(np.isnan(values), f"Input {name} contains {nan}", advice + ignoring)
         refuse(np.isinf(values), f"Input {name} contains infinity", advice)
@@ -294,73 +294,15 @@ def _check_parts(
         raise ValueError("neighbors='inverted' is for a single family of counts, not for products")
     names = [f"{k}" for k in range(values.shape[1])] if columns is None else columns
     if missing == "ignore" and has_gaps(values):
-        _refuse_empty_rows(used_columns(family, values), name)
+        refuse_empty_rows(used_columns(family, values), name)
     for block, (distribution, part) in zip(family.blocks, family.parts(values), strict=True):
         own = [names[k] for k in block.columns]
         if missing == "ignore" and has_gaps(part):
             if not takes_missing(distribution):
-                _refuse_gaps_of_block(part, distribution, own, name)
-            part = _with_valid_values(part, distribution)
+                refuse_gaps_of_block(part, distribution, own, name)
+            part = with_valid_values(part, distribution)
         check_values(part, distribution, own, name, missing="error" if missing else None)
     return values
-
-
-def _refuse_gaps_of_block(
-    part: NDArray[np.float64], family: HasDomain, names: list[str], name: str
-) -> None:
-    """Name the first missing cell of a block whose family has to know all of them."""
-    gone = np.isnan(part)
-    row, column = (int(place) for place in np.argwhere(gone)[0])
-    others = int(gone.sum()) - 1
-    more = f" (and {others} more)" if others else ""
-    raise ValueError(
-        f"Input {name} has a missing cell in the block {family.name!r}: row {row}, column "
-        f"{names[column]!r}{more}. missing='ignore' is for blocks whose columns are separate. Fill "
-        "in the values, drop such rows, or give this block another family: "
-        f"{', '.join(names_of_those_that_take_missing())}."
-    )
-
-
-def _with_valid_values(values: NDArray[np.float64], family: HasDomain) -> NDArray[np.float64]:
-    """Rows whose gaps are filled from the valid values, so that errors are of observed cells."""
-    domain = family.domain
-    valid = np.isfinite(values) & (values >= domain.lower) & (values <= domain.upper)
-    if not domain.includes_lower:
-        valid &= values > domain.lower
-    return np.where(np.isnan(values), filled(np.where(valid, values, np.nan), family), values)
-
-
-def _refuse_empty_rows(values: NDArray[np.float64], name: str) -> None:
-    empty = np.flatnonzero(np.isnan(values).all(axis=1))
-    if empty.size:
-        more = f" (and {empty.size - 1} more)" if empty.size > 1 else ""
-        raise ValueError(
-            f"Input {name} has a row of which no cell is observed: row {empty[0]}{more}. "
-            "Nothing tells where it belongs: drop such rows. Rows count from 0."
-        )
-
-
-def refuse_gaps(X: Any, family: Any) -> None:
-    """Refuse missing cells where rows without any are drawn for comparison."""
-    if issparse(X):
-        return
-    rows = family.encode(table_of(X)) if hasattr(family, "encode") else as_matrix(X)
-    if np.isnan(np.asarray(rows, dtype=np.float64)).any():
-        raise ValueError(
-            "X contains NaN, and whether clusters are real is assessed by comparing with rows "
-            "without missing cells. Fill in the values, and build a tree of these rows first."
-        )
-
-
-def _on_ignoring(family: HasDomain) -> str:
-    """A further remedy for NaN: the option, or families that have it."""
-    option = "missing='ignore' (--missing ignore on the command line)"
-    if takes_missing(family):
-        return f" Or say {option}: then NaN stands for cells that were not observed."
-    return (
-        f" Families whose columns are separate, such as 'ward' and 'poisson', take {option}: then "
-        "NaN stands for cells that were not observed."
-    )
 
 
 def _check_observed(
@@ -380,8 +322,8 @@ def _check_observed(
             )
         return rows
     if has_gaps(values):
-        _refuse_empty_rows(values, name)
-        check_values(_with_valid_values(values, family), family, columns, name, layout)
+        refuse_empty_rows(values, name)
+        check_values(with_valid_values(values, family), family, columns, name, layout)
         return values
     return check_values(values, family, columns, name, layout)
 

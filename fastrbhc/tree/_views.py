@@ -186,7 +186,8 @@ class Views:
         >>> print(report.sentence)
         None of the 3 clusters is distinguishable from chance.
         """
-        from fastrbhc._row_validation import check_rows, refuse_gaps
+        from fastrbhc._gaps import refuse_gaps
+        from fastrbhc._row_validation import check_rows
         from fastrbhc.assessment.assess import assess
         from fastrbhc.tree.origin import family_for
 

@@ -35,8 +35,7 @@ def views_of_blocks(clusters: Clusters, count: int) -> list[Clusters]:
 def layout_of(family: Any, clusters: Clusters, n_columns: int) -> tuple[tuple[int, bool], ...]:
     """The number of statistics of each block, and whether it has gaps: see `partly_observed`."""
     return tuple(
-        (width, view.means.shape[0] > width)
-        for _, view, width in _blocks(family, clusters, n_columns)
+        (width, _has_gaps(view, width)) for _, view, width in _blocks(family, clusters, n_columns)
     )
 
 
@@ -55,7 +54,7 @@ def observed_columns(family: Any, clusters: Clusters, n_columns: int) -> Observe
     means, known, cells = [], np.zeros(weights.size), 0
     for distribution, view, width in _blocks(family, clusters, n_columns):
         own = np.broadcast_to(weights, (width, weights.size))
-        if view.means.shape[0] > width:
+        if _has_gaps(view, width):
             own = np.nan_to_num(view.means[width:])
         means.append(np.where(own > 0.0, view.means[:width], np.nan))
         if hasattr(distribution, "levels"):  # which all have the weight of their column
@@ -63,6 +62,11 @@ def observed_columns(family: Any, clusters: Clusters, n_columns: int) -> Observe
         known, cells = known + own.sum(axis=0), cells + len(own)
     with np.errstate(invalid="ignore", divide="ignore"):
         return ObservedColumns(np.concatenate(means).T, known / (cells * weights))
+
+
+def _has_gaps(view: Clusters, width: int) -> bool:
+    """Whether each column has a weight of its own."""
+    return view.means.shape[0] == 2 * width
 
 
 def _blocks(family: Any, clusters: Clusters, n_columns: int) -> list[tuple[Any, Clusters, int]]:
