@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from fastrbhc.families import Family
-from fastrbhc.families._missing import has_gaps
+from fastrbhc.families._missing import has_gaps, used_columns
 
 # Rows and values to look at: enough to see what kind of numbers they are.
 _MOST_ROWS, _MOST_VALUES = 10_000, 1_000_000
@@ -55,7 +55,7 @@ def warn_of_misfits(
     if _deliberate.get():
         return
     if has_gaps(X):
-        _warn_of_strangers(X)
+        _warn_of_strangers(used_columns(family, X))
         X = _with_observed_values(X)
     if issparse(X):  # the values that are not zero say enough
         found = list(family.advice(_sample(X).data[:, None], None)) if X.nnz else []

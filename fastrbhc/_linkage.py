@@ -102,8 +102,8 @@ def linkage(
         What NaN means. With "ignore" it is a cell that was not observed, and d is that of the
         observed cells: each column has a weight of its own in each cluster, and d is the sum over
         the columns that both clusters know. For families whose columns are separate, such as
-        "ward" and "poisson", and dense rows. Two rows that have no observed column in common are
-        at d = 0. The page ``docs/missing.md`` says more.
+        "ward", "poisson" and "categorical", also as blocks of a product, and dense rows. Two rows
+        that have no observed column in common are at d = 0. The page ``docs/missing.md`` says more.
 
     Returns
     -------

@@ -13,10 +13,16 @@ from sklearn.utils import check_array
 from fastrbhc._containers import as_matrix, check_memory, column_names, memory
 from fastrbhc._engine.clusters.observations import column_ranges
 from fastrbhc._engine.clusters.sparse_rows import canonical
+from fastrbhc._gaps import (
+    on_ignoring,
+    refuse_empty_rows,
+    refuse_gaps_of_block,
+    with_valid_values,
+)
 from fastrbhc._table import table_of
 from fastrbhc._validation import check_names
 from fastrbhc.families import Domain, Family
-from fastrbhc.families._missing import filled, has_gaps, takes_missing
+from fastrbhc.families._missing import has_gaps, takes_missing, used_columns
 
 # Squares of differences, times the total weight and summed over columns, have to stay finite.
 _LARGEST = 1e120
@@ -186,7 +192,7 @@ def check_values(
     ``columns`` are their names, or their positions if they have no names.
     """
     if hasattr(family, "parts"):
-        return _check_parts(values, family, columns, name, layout)
+        return _check_parts(values, family, columns, name, layout, missing)
     if missing == "ignore":
         return _check_observed(values, family, columns, name, layout)
     if layout == "sparse" and family.domain.takes_sparse:
@@ -223,9 +229,12 @@ def check_values(
     domain = family.domain
     if not (np.isfinite(lowest) and np.isfinite(highest)):
         advice = "Drop such rows or fill in the values first."
+        if hasattr(family, "levels"):
+            advice = "Drop such rows, or make it a level of its own, such as 'unknown'."
         # Sparse rows have no cells that were not observed.
-        ignoring = "" if missing is None or whole is not values else _on_ignoring(family)
-        refuse(np.isnan(values), f"Input {name} contains NaN", advice + ignoring)
+        ignoring = "" if missing is None or whole is not values else on_ignoring(family)
+        nan = "a missing value" if hasattr(family, "levels") else "NaN"
+        refuse(np.isnan(values), f"Input {name} contains {nan}", advice + ignoring)
         refuse(np.isinf(values), f"Input {name} contains infinity", advice)
     if max(-lowest, highest) > _LARGEST:
         refuse(
@@ -276,37 +285,27 @@ def check_values(
 
 
 def _check_parts(
-    values: Any, family: Any, columns: Sequence[str | int] | None, name: str, layout: str
+    values: Any,
+    family: Any,
+    columns: Sequence[str | int] | None,
+    name: str,
+    layout: str,
+    missing: str | None,
 ) -> Any:
     """The same for a product: each block of columns by its own family."""
     if layout == "sparse":
         raise ValueError("neighbors='inverted' is for a single family of counts, not for products")
     names = range(values.shape[1]) if columns is None else columns
+    if missing == "ignore" and has_gaps(values):
+        refuse_empty_rows(used_columns(family, values), name)
     for block, (distribution, part) in zip(family.blocks, family.parts(values), strict=True):
-        check_values(part, distribution, [names[k] for k in block.columns], name)
+        own = [names[k] for k in block.columns]
+        if missing == "ignore" and has_gaps(part):
+            if not takes_missing(distribution):
+                refuse_gaps_of_block(part, distribution, own, name)
+            part = with_valid_values(part, distribution)
+        check_values(part, distribution, own, name, missing="error" if missing else None)
     return values
-
-
-def refuse_gaps(X: Any, family: Any) -> None:
-    """Refuse missing cells where rows without any are drawn for comparison."""
-    if hasattr(family, "encode"):  # which refuses them in any case
-        return
-    if not issparse(X) and np.isnan(np.asarray(as_matrix(X), dtype=np.float64)).any():
-        raise ValueError(
-            "X contains NaN, and whether clusters are real is assessed by comparing with rows "
-            "without missing cells. Fill in the values, and build a tree of these rows first."
-        )
-
-
-def _on_ignoring(family: HasDomain) -> str:
-    """A further remedy for NaN: the option, or families that have it."""
-    option = "missing='ignore' (--missing ignore on the command line)"
-    if takes_missing(family):
-        return f" Or say {option}: then NaN stands for cells that were not observed."
-    return (
-        f" Families whose columns are separate, such as 'ward' and 'poisson', take {option}: then "
-        "NaN stands for cells that were not observed."
-    )
 
 
 def _check_observed(
@@ -326,14 +325,8 @@ def _check_observed(
             )
         return rows
     if has_gaps(values):
-        empty = np.flatnonzero(np.isnan(values).all(axis=1))
-        if empty.size:
-            more = f" (and {empty.size - 1} more)" if empty.size > 1 else ""
-            raise ValueError(
-                f"Input {name} has a row of which no cell is observed: row {empty[0]}{more}. "
-                "Nothing tells where it belongs: drop such rows. Rows count from 0."
-            )
-        check_values(filled(values), family, columns, name, layout)
+        refuse_empty_rows(values, name)
+        check_values(with_valid_values(values, family), family, columns, name, layout)
         return values
     return check_values(values, family, columns, name, layout)
 

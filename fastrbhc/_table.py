@@ -47,18 +47,19 @@ class ColumnTable:
             tuple(self.places[k] for k in positions),
         )
 
-    def text(self, k: int) -> list[str]:
-        """A column as text; whole numbers without a decimal point, whatever their type."""
+    def text(self, k: int) -> list[str | None]:
+        """A column as text, None where it is missing.
+
+        Whole numbers have no decimal point, whatever their type.
+        """
         values = np.asarray(self.columns[k])
         if values.dtype.kind in "biuf":
             values = values.astype(object)
-        texts = []
-        for row, value in enumerate(values.tolist()):
+        texts: list[str | None] = []
+        for value in values.tolist():
             if value is None or type(value).__name__ == "NAType" or value != value:
-                raise ValueError(
-                    f"Input X contains a missing value: row {row}, {self.label(k)}. Drop such "
-                    "rows, or make it a level of its own, such as 'unknown'"
-                )
+                texts.append(None)
+                continue
             whole = isinstance(value, float) and value.is_integer()
             texts.append(str(int(value)) if whole else str(value))
         return texts

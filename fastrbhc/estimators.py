@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from fastrbhc._advice import warn_of_misfits
 from fastrbhc._base_estimator import TreeEstimator
 from fastrbhc._choosing import Guess, grow
+from fastrbhc._gaps import refuse_gaps
 from fastrbhc._new_rows import ForNewRows
 from fastrbhc._options import (
     DEFAULT_GUESS,
@@ -23,7 +24,7 @@ from fastrbhc._options import (
     layout_for,
 )
 from fastrbhc._progress import compiling_shown
-from fastrbhc._row_validation import names_of_columns, refuse_gaps
+from fastrbhc._row_validation import names_of_columns
 from fastrbhc._table import placed
 from fastrbhc._validation import check_count, check_weights
 from fastrbhc.assessment.assess import DEFAULT_RESAMPLES, DEFAULT_ROWS, assess

@@ -79,8 +79,7 @@ def as_declared(family):
 
     def twin(rows, weights):
         observed = family.observe(rows)
-        rows, own = observed.means, observed.weights
-        weights = weights if own is None else weights * own
+        rows, weights = observed.means, observed.weighted(weights).weights
         scale, offset = family.smoothing_map(rows.shape[1])
         terms = family.phi(scale * np.average(rows, axis=0, weights=weights) + offset)
         return weights.sum(), terms.sum(), _size(terms)
@@ -101,9 +100,10 @@ FAMILIES = {
 }
 
 
-def _categorical(family):
+def _categorical(family, towards=None):
     """Shares of levels, and of all others in each column, moved towards equal ones."""
-    towards = len(family.levels) / sum(map(len, family.levels))
+    if towards is None:
+        towards = len(family.levels) / sum(map(len, family.levels))
 
     def twin(rows, weights):
         codes = [np.arange(-1, len(levels)) for levels in family.levels]
@@ -128,10 +128,32 @@ def _product(rows0, weights0, rows1, weights1, family):
     return value, magnitude
 
 
-def dissimilarity_and_magnitude(rows0, weights0, rows1, weights1, family):
-    """d, and the size of the terms that it is the difference of, for its rounding error."""
+def _with_gaps(rows0, weights0, rows1, weights1, family):
+    """The sum over columns, of the rows in which they are observed."""
+    value, magnitude = 0.0, 0.0
+    for k in range(rows0.shape[1]):
+        seen0, seen1 = ~np.isnan(rows0[:, k]), ~np.isnan(rows1[:, k])
+        if seen0.any() and seen1.any():
+            groups = rows0[seen0, k, None], weights0[seen0], rows1[seen1, k, None], weights1[seen1]
+            kind, towards = family, None
+            if hasattr(family, "levels"):
+                towards = len(family.levels) / sum(map(len, family.levels))
+                kind = family._replace(levels=(family.levels[k],))
+            part, size = dissimilarity_and_magnitude(*groups, kind, towards)
+            value, magnitude = value + part, magnitude + size
+    return value, magnitude
+
+
+def dissimilarity_and_magnitude(rows0, weights0, rows1, weights1, family, towards=None):
+    """d, and the size of the terms that it is the difference of, for its rounding error.
+
+    NaN stands for missing cells. The shares of levels are moved towards equal ones, unless
+    ``towards`` says otherwise.
+    """
     if hasattr(family, "blocks"):
         return _product(rows0, weights0, rows1, weights1, family)
+    if np.isnan(rows0).any() or np.isnan(rows1).any():
+        return _with_gaps(rows0, weights0, rows1, weights1, family)
     rows = np.concatenate([rows0, rows1])
     weights = np.concatenate([weights0, weights1])
     if isinstance(family, str) and family in TRANSLATION_INVARIANT:
@@ -139,7 +161,7 @@ def dissimilarity_and_magnitude(rows0, weights0, rows1, weights1, family):
         rows0, rows1, rows = rows0 - centre, rows1 - centre, rows - centre
     groups = [(rows0, weights0), (rows1, weights1), (rows, weights)]
     if hasattr(family, "levels"):
-        twin = _categorical(family)
+        twin = _categorical(family, towards)
     else:
         twin = FAMILIES.get(family) or as_declared(as_family(family))
     (n0, phi0, size0), (n1, phi1, size1), (n, phi, size) = (twin(*g) for g in groups)

@@ -222,6 +222,23 @@ def test_missing_cells_are_ignored_on_request(tmp_path, capsys):
     assert read_labels(out)[1] == tree.cut(n_clusters=2).tolist()
 
 
+def test_missing_cells_of_mixed_tables(tmp_path, capsys):
+    path, out = tmp_path / "t.csv", tmp_path / "labels.csv"
+    path.write_text("n,visits,country,x\n1,1,FR,0.5\n2,,FR,0.4\n1,30,,0.1\n1,35,NA,0.2\n3,2,,0.3\n")
+    options = ["--family", "poisson:visits", "categorical:country", "ward:x", "--weights", "n"]
+    options += ["--clusters", "2"]
+    assert "line 3, column 'visits': missing value" in failure(capsys, "cluster", path, *options)
+    options += ["--missing", "ignore", "--labels", str(out)]
+    assert cli.main(["cluster", str(path), *options]) == 0
+    assert "20 % of the cells missing" in capsys.readouterr().out
+    X = [[1, "FR", 0.5], [None, "FR", 0.4], [30, None, 0.1], [35, "NA", 0.2], [2, None, 0.3]]
+    family = {"poisson": [0], "categorical": [1], "ward": [2]}
+    tree = fastrbhc.linkage(X, family, missing="ignore", sample_weight=[1, 2, 1, 1, 3])
+    assert read_labels(out)[1] == tree.cut(n_clusters=2).tolist()
+    path.write_text(path.read_text().replace("\n1,35", "\n,35"))  # a weight
+    assert "line 5, column 'n': missing value" in failure(capsys, "cluster", path, *options)
+
+
 def test_missing_weights_and_words_are_still_refused(tmp_path, capsys):
     path, options = tmp_path / "t.csv", ["--family", "ward", "--missing", "ignore"]
     path.write_text("a,b\n1,2\n,3\n4,\n")

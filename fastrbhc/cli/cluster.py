@@ -273,8 +273,9 @@ def _summarise(name: str, table: Table, model: Any, arguments: argparse.Namespac
 
     n, d = table.values.shape
     weighted = f", weighted by {arguments.weights}" if table.weights is not None else ""
-    numbers = None if issparse(table.values) else table.values
-    gaps = 0 if numbers is None or numbers.dtype == object else int(np.isnan(numbers).sum())
+    gaps = 0
+    if not issparse(table.values):  # None is a category that is missing
+        gaps = int(((table.values != table.values) | (table.values == None)).sum())  # noqa: E711
     unseen = f", {100.0 * gaps / (n * d):.2g} % of the cells missing" if gaps else ""
     print(f"{name}: {n:,} rows, {d:,} columns{weighted}{unseen}")
     first, *blocks = described(model.dendrogram_.family, table.columns)

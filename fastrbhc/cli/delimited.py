@@ -217,9 +217,13 @@ def _columns_of_truths(path: Path, layout: Layout, columns: list[int]) -> list[i
     return [column for column in left if column in found]
 
 
-def load_text(path: Path, layout: Layout, columns: list[int]) -> list[list[str]]:
-    """Some columns as text, in which no cell is empty."""
-    texts = _texts(path, layout, columns)
+def load_text(
+    path: Path, layout: Layout, columns: list[int], gaps: bool = False
+) -> list[list[str | None]]:
+    """Some columns as text, in which no cell is empty; with ``gaps`` an empty one is None."""
+    texts: list[list[str | None]] = [[*column] for column in _texts(path, layout, columns)]
+    if gaps:
+        return [[cell or None for cell in column] for column in texts]
     if any("" in text for text in texts):
         for number, cells in _rows(path, layout):
             for column in columns:

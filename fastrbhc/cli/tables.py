@@ -311,7 +311,9 @@ def _from_text(path: Path, wanted: _Wanted) -> Table:
         if not chosen.text:
             raise
         numbers, ids = _numbers(path, layout, chosen, wanted)
-    texts = _delimited.load_text(path, layout, chosen.text) if chosen.text else []
+    texts = []
+    if chosen.text:
+        texts = _delimited.load_text(path, layout, chosen.text, wanted.with_gaps)
     return _table(numbers, ids, layout.names, chosen, texts)
 
 

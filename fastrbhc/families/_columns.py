@@ -29,8 +29,8 @@ class Table(Protocol):
     def some(self, positions: tuple[int, ...]) -> Table:
         """Some of the columns."""
 
-    def text(self, k: int) -> list[str]:
-        """A column as text, one per row."""
+    def text(self, k: int) -> list[str | None]:
+        """A column as text, one per row; None where it is missing."""
 
     def numbers(self) -> NDArray[np.float64]:
         """All columns as numbers."""

@@ -6,7 +6,6 @@ from typing import Any
 
 from fastrbhc._engine.clusters.partly_observed import PartlyObserved
 from fastrbhc._engine.clusters.sparse_rows import SparseObservations
-from fastrbhc._engine.geometry.observed import observed_geometry
 from fastrbhc._engine.geometry.sparse import sparse_geometry
 from fastrbhc.families._interface import Family
 
@@ -38,5 +37,5 @@ def geometry_of(family: Family, rows: Any) -> Any:
     if isinstance(rows, SparseObservations) and family.separable:
         return sparse_geometry(family, n_columns)
     if isinstance(rows, PartlyObserved):
-        return observed_geometry(family, n_columns)
+        return family.observed_geometry(rows)
     return family.geometry(n_columns)

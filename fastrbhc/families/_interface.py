@@ -76,6 +76,9 @@ Methods of a separable family, the first four of which run inside kernels:
 ``place(table)``, ``encode(table)``
     The record with what it has to know of the columns, such as levels, and the rows as numbers, if
     they need not be numbers: see ``_columns``. Optional.
+``observed_geometry(rows)``
+    The geometry for rows with missing cells, see `partly_observed`. A family that has it takes
+    ``missing="ignore"``. Default: that of separate columns if the family is separable.
 ``width(n_columns)``
     The number of columns of ``observe``, if it is another one. Optional.
 ``if_overdispersed(dispersion)``
@@ -99,6 +102,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fastrbhc._engine.clusters.partly_observed import PartlyObserved
+from fastrbhc._engine.geometry.observed import observed_geometry
 from fastrbhc._engine.geometry.second_derivative import second_derivative_by_steps
 from fastrbhc._engine.geometry.separable_columns import (
     pair_bound_by_divergences,
@@ -159,6 +164,7 @@ class Family(Protocol):
     def draw_one_cluster(self, X: Any, rng: np.random.Generator) -> Any: ...
     def if_overdispersed(self, dispersion: float) -> str: ...
     def geometry(self, n_features: int) -> Any: ...
+    def observed_geometry(self, rows: PartlyObserved) -> Any: ...
 
 
 _REGISTER = Register("family", "families")
@@ -275,6 +281,7 @@ def complete(
         setattr(cls, key, value)
     defaults = dict(DEFAULTS)
     if separable:
+        defaults["observed_geometry"] = _of_separate_columns
         defaults["divergence_bound"] = vars(cls)["divergence"]
         known = hasattr(cls, "variance_function")
         defaults["pair_bound"] = pair_bound_by_variance if known else pair_bound_by_divergences
@@ -285,6 +292,10 @@ def complete(
             setattr(cls, key, method)
     _tell_apart(cls)
     return cls
+
+
+def _of_separate_columns(self: Any, rows: PartlyObserved) -> Any:
+    return observed_geometry(self, rows.width)
 
 
 def _tell_apart(cls: type) -> None:

@@ -7,8 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
+from fastrbhc._engine.clusters.observations import Observations
+from fastrbhc._engine.clusters.partly_observed import PartlyObserved
 from fastrbhc._engine.clusters.sparse_rows import SparseObservations
+from fastrbhc._engine.geometry.observed import observed_geometry
 from fastrbhc._engine.geometry.sparse import sparse_geometry
 from fastrbhc.families._columns import Table
 from fastrbhc.families._interface import Domain, family
@@ -84,11 +88,17 @@ class Categorical(NamedTuple):
                     f"there are {table.n_columns}"
                 )
             return self
-        found = tuple(tuple(sorted(set(table.text(k)))) for k in range(table.n_columns))
+        found = tuple(
+            tuple(sorted({level for level in table.text(k) if level is not None}))
+            for k in range(table.n_columns)
+        )
+        for k, column in enumerate(found):
+            if not column:
+                raise ValueError(f"all values of {table.label(k)} are missing: leave it out")
         return self._replace(levels=found)
 
     def encode(self, table: Table) -> NDArray[np.float64]:
-        """The position of each level, and −1 for others."""
+        """The position of each level, −1 for others, and NaN if the value is missing."""
         if table.n_columns != len(self.levels):
             raise ValueError(
                 f"rows have {table.n_columns} columns of categories, and the family has levels "
@@ -96,7 +106,8 @@ class Categorical(NamedTuple):
             )
         values = np.empty((table.n_rows, table.n_columns))
         for k, column in enumerate(self.levels):
-            codes = {level: float(place) for place, level in enumerate(column)}
+            codes: dict[str | None, float] = {None: np.nan}
+            codes |= {level: float(place) for place, level in enumerate(column)}
             values[:, k] = [codes.get(level, _UNSEEN) for level in table.text(k)]
         return values
 
@@ -133,16 +144,29 @@ class Categorical(NamedTuple):
         geometry = sparse_geometry(Multinomial(), self.width(n_features))
         return geometry._replace(scale=scale, offset=offset)
 
+    def indicators(self, X: NDArray[np.float64]) -> Observations:
+        """One number for each level, and then for all others of each column: for missing cells."""
+        codes = [np.arange(len(column)) for column in self.levels]
+        ones = [cells[:, None] == own for cells, own in zip(X.T, codes, strict=True)]
+        return Observations(np.concatenate([*ones, X < 0.0], axis=1).astype(np.float64))
+
+    def observed_geometry(self, rows: PartlyObserved) -> Any:
+        """The same if cells are missing: all levels of a column have its weight."""
+        whole = self.geometry(rows.width)
+        geometry: Any = observed_geometry(Multinomial(), rows.width)
+        return geometry._replace(scale=whole.scale, offset=whole.offset)
+
     def n_parameters(self, n_features: int) -> int:
         return self.n_levels - len(self.levels)
 
     def in_units_of_rows(self, means: Any) -> NDArray[Any]:
-        """The most frequent level of each column, with its share, from sparse means."""
+        """The most frequent level of each column, with its share; means may be sparse."""
         out = np.empty((means.shape[0], len(self.levels)), object)
         ends = np.cumsum([0, *map(len, self.levels)])
         for k, (start, stop) in enumerate(pairwise(ends)):
             shares = means[:, start:stop]
-            most, largest = np.ravel(shares.argmax(axis=1)), shares.max(axis=1).toarray().ravel()
+            most, largest = np.ravel(shares.argmax(axis=1)), shares.max(axis=1)
+            largest = largest.toarray().ravel() if issparse(largest) else largest
             out[:, k] = [
                 f"{self.levels[k][place]} ({share:.0%})" if share > 0.0 else ""
                 for place, share in zip(most.tolist(), largest, strict=True)

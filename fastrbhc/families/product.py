@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from fastrbhc._engine.clusters.observations import Observations
+from fastrbhc._engine.clusters.partly_observed import PartlyObserved
 from fastrbhc._engine.clusters.sparse_rows import SparseObservations
 from fastrbhc._engine.geometry.contract import storage
 from fastrbhc._engine.geometry.product import product_geometry
@@ -158,6 +159,19 @@ class Product(NamedTuple):
             dense = 0 if storage(geometry, width).sparse_columns else width
             blocks.append((geometry, dense, block.weight))
         return blocks[0][0] if len(blocks) == 1 else product_geometry(blocks)
+
+    def observed_geometry(self, rows: PartlyObserved) -> Any:
+        """The geometry if some blocks have gaps."""
+        if len(self.blocks) == 1:
+            return self.blocks[0].family.observed_geometry(rows)
+        blocks = []
+        for block, (columns, gaps) in zip(self.blocks, rows.layout, strict=True):
+            if gaps:
+                part = PartlyObserved(np.empty((0, 2 * columns)))
+                blocks.append((block.family.observed_geometry(part), 2 * columns, block.weight))
+            else:
+                blocks.append((block.family.geometry(columns), columns, block.weight))
+        return product_geometry(blocks)
 
     def widths(self) -> list[int]:
         """The number of columns of each block's statistics."""

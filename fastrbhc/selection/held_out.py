@@ -60,7 +60,7 @@ def predictions(
     """
     sample = sample_of(families[0], X, sample_weight)
     # Points have no gaps: the means of columns stand for what is missing.
-    rows = filled(sample.rows) if has_gaps(sample.rows) else sample.rows
+    rows = filled(sample.rows, families[0]) if has_gaps(sample.rows) else sample.rows
     points = points_of_rows(families[0], rows, sample.weights)
     halves = [half for division in divisions(families[0], sample) for half in division]
     options = of_a_sample(options)

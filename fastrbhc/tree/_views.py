@@ -22,10 +22,10 @@ def _without_gaps(tree: Any, X: ArrayLike, family: Family) -> Any:
     if missing_in(tree) == "error":
         return X
     from fastrbhc._row_validation import check_rows
-    from fastrbhc.families._missing import filled, has_gaps
+    from fastrbhc.families._missing import filled, has_gaps, in_words
 
     rows = check_rows(X, family, min_rows=1, missing="ignore")
-    return filled(rows) if has_gaps(rows) else X
+    return in_words(filled(rows, family), family) if has_gaps(rows) else X
 
 
 class Views:
@@ -186,7 +186,8 @@ class Views:
         >>> print(report.sentence)
         None of the 3 clusters is distinguishable from chance.
         """
-        from fastrbhc._row_validation import check_rows, refuse_gaps
+        from fastrbhc._gaps import refuse_gaps
+        from fastrbhc._row_validation import check_rows
         from fastrbhc.assessment.assess import assess
         from fastrbhc.tree.origin import family_for
 

@@ -21,6 +21,7 @@ from fastrbhc._row_validation import check_rows, column_names
 from fastrbhc._validation import check_count
 from fastrbhc.families import Family, geometry_of
 from fastrbhc.families._missing import observe
+from fastrbhc.tree.observed_columns import geometry_of_clusters, layout_of, observed_columns
 from fastrbhc.tree.origin import family_for, missing_in
 from fastrbhc.tree.telling_columns import top_columns
 
@@ -118,13 +119,19 @@ def summary_of_statistics(
 ) -> Any:
     """The same from the statistics of the clusters: means, or the telling columns."""
     weights = np.nan_to_num(clusters.weights)
-    if family.separable and _have_gaps(clusters, n_columns):
-        return _summary_of_gaps(tree, labels, family, clusters, names, n_top)
+    is_sparse = clusters.segments.n_columns > 0
+    gaps = not is_sparse and any(gap for _, gap in layout_of(family, clusters, n_columns))
     if n_top:
         frame = summary_of_clusters(tree, labels, weights)
-        geometry = None if family.separable else family.geometry(clusters.means.shape[0])
+        if gaps:
+            frame["observed"] = observed_columns(family, clusters, n_columns).shares
+        geometry = None
+        if not family.separable:
+            geometry = geometry_of_clusters(family, clusters, n_columns)
         top = top_columns(family, geometry, clusters, n_columns, names, n_top)
         return frame.assign(**top)
+    if gaps:
+        return _summary_of_gaps(tree, labels, family, clusters, n_columns, names)
     means: Any = means_of(clusters)
     if family.separable and sparse.issparse(means):
         means = np.where(np.isnan(clusters.weights)[:, None], np.nan, means.toarray())
@@ -149,29 +156,18 @@ def _of_used_columns(
     return means[:, used], [f"x{k}" if names is None else names[k] for k in used]
 
 
-def _have_gaps(clusters: Clusters, n_columns: int) -> bool:
-    """Whether each column has a weight of its own: see `partly_observed`."""
-    return clusters.means.shape[0] == 2 * n_columns
-
-
 def _summary_of_gaps(
     tree: Dendrogram,
     labels: NDArray[np.int64],
     family: Family,
     clusters: Clusters,
+    n_columns: int,
     names: Sequence[str] | None,
-    n_top: int,
 ) -> Any:
     """The same if cells are missing: means of what is observed, and its share of all cells."""
-    n_columns = clusters.means.shape[0] // 2
-    weights, own = np.nan_to_num(clusters.weights), np.nan_to_num(clusters.means[n_columns:])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        shares = own.sum(axis=0) / (n_columns * weights)
-    if n_top:
-        top = top_columns(family, None, clusters, n_columns, names, n_top)
-        return summary_of_clusters(tree, labels, weights).assign(observed=shares, **top)
-    means = np.where(own > 0.0, clusters.means[:n_columns], np.nan).T
-    frame = summary_of_clusters(tree, labels, weights, family.in_units_of_rows(means), names)
+    means, shares = observed_columns(family, clusters, n_columns)
+    used = _of_used_columns(family, family.in_units_of_rows(means), names)
+    frame = summary_of_clusters(tree, labels, np.nan_to_num(clusters.weights), *used)
     frame.insert(frame.columns.get_loc("cost") + 1, "observed", shares)
     return frame
 

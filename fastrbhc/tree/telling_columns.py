@@ -23,6 +23,7 @@ from fastrbhc._engine.clusters.build_sparse import sparse_contrasts
 from fastrbhc._engine.clusters.comparison import column_terms, separations
 from fastrbhc._engine.clusters.record import Clusters
 from fastrbhc.families import Family
+from fastrbhc.tree.observed_columns import statistics_of, views_of_blocks
 
 # Ratios from here on are written as whole numbers.
 _LARGE_RATIO = 100.0
@@ -122,7 +123,7 @@ def _contrasts(family: Any, clusters: Clusters, n_columns: int) -> Iterator[Tell
         yield from _contrasts_of_blocks(family, clusters)
         return
     if hasattr(family, "levels"):  # one column for each level
-        n_columns = family.width(n_columns)
+        n_columns = statistics_of(family, n_columns)
         geometry: Any = family.geometry(n_columns)
         smoothing = (geometry.scale, geometry.offset)
         yield from _contrasts_of_columns(geometry.family, clusters, n_columns, smoothing)
@@ -132,12 +133,13 @@ def _contrasts(family: Any, clusters: Clusters, n_columns: int) -> Iterator[Tell
 
 def _contrasts_of_blocks(family: Any, clusters: Clusters) -> Iterator[Telling]:
     """The same for a product: the columns of all blocks, one after another."""
-    views = _views(clusters, len(family.blocks))
+    views = views_of_blocks(clusters, len(family.blocks))
     found = [
         _contrasts(block.family, view, len(block.columns))
         for block, view in zip(family.blocks, views, strict=True)
     ]
-    starts = np.cumsum([0, *family.widths()])
+    widths = [statistics_of(block.family, len(block.columns)) for block in family.blocks]
+    starts = np.cumsum([0, *widths])
     for parts in zip(*found, strict=True):
         yield Telling(
             parts[0].slot,
@@ -153,15 +155,6 @@ def _contrasts_of_blocks(family: Any, clusters: Clusters) -> Iterator[Telling]:
             np.concatenate([part.own for part in parts]),
             np.concatenate([part.rest for part in parts]),
         )
-
-
-def _views(clusters: Clusters, count: int) -> list[Clusters]:
-    """The clusters as each block sees them: a pair has the first one and all others."""
-    views = []
-    for _ in range(count - 1):
-        first, clusters = clusters.blocks
-        views.append(first)
-    return [*views, clusters]
 
 
 def _contrasts_of_columns(
@@ -180,7 +173,7 @@ def _contrasts_of_columns(
             yield Telling(slot, used.astype(np.int64), terms, own / weight, rest / others)
         return
     if clusters.means.shape[0] == 2 * n_columns:
-        yield from _contrasts_with_gaps(family, clusters, taken)
+        yield from _contrasts_with_gaps(family, clusters, taken, smoothing)
         return
     means, columns = clusters.means[:, taken].T, np.arange(n_columns)
     shares = weights[taken] / everything
@@ -210,12 +203,15 @@ def _contrasts_of_columns(
 
 
 def _contrasts_with_gaps(
-    family: Family, clusters: Clusters, taken: NDArray[np.int64]
+    family: Family,
+    clusters: Clusters,
+    taken: NDArray[np.int64],
+    smoothing: tuple[float, float],
 ) -> Iterator[Telling]:
     """The same if every column has a weight of its own, as in `partly_observed`."""
     n_columns = clusters.means.shape[0] // 2
     own, weights = clusters.means[:n_columns, taken].T, clusters.means[n_columns:, taken].T
-    smoothing, columns = family.smoothing_map(n_columns), np.arange(n_columns)
+    columns = np.arange(n_columns)
     for place, slot in enumerate(taken.tolist()):
         others = np.delete(weights, place, axis=0)
         total = others.sum(axis=0)

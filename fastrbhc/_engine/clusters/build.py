@@ -129,9 +129,12 @@ def clusters_of_groups(
     weights = np.ones(n) if rows.weights is None else rows.weights
     residuals = np.zeros((1, n_features)) if rows.residuals is None else rows.residuals
     errors, scratch = np.zeros(n_groups), new_scratch(geometry, n_features)
-    add_means = _add_observed_means if isinstance(rows, PartlyObserved) else _add_means
     for start, stop in portions(n, n_features):
-        add_means(clusters, errors, rows.means, residuals, weights, labels, start, stop)
+        given = (clusters, errors, rows.means, residuals, weights, labels, start, stop)
+        if isinstance(rows, PartlyObserved):
+            _add_observed_means(*given, rows.places_of_weights())
+        else:
+            _add_means(*given)
     clusters.weights[:] += errors
     if clusters.scatter.shape[1]:
         for start, stop in portions(n, clusters.scatter.shape[1]):
@@ -303,15 +306,14 @@ def _add_means(clusters, errors, means, residuals, weights, labels, start, stop)
 
 
 @kernel
-def _add_observed_means(clusters, errors, means, residuals, weights, labels, start, stop):
+def _add_observed_means(clusters, errors, means, residuals, weights, labels, start, stop, places):
     """The same for rows with missing cells: each column has a weight and a mean of its own."""
     for row in range(start, stop):
         if weights[row] == 0.0:
             continue
         group = labels[row]
-        add_cells(
-            clusters, group, weights[row], means[row], residuals[min(row, residuals.shape[0] - 1)]
-        )
+        rests = residuals[min(row, residuals.shape[0] - 1)]
+        add_cells(clusters, group, weights[row], means[row], rests, places)
         clusters.weights[group], error = two_sum(clusters.weights[group], weights[row])
         errors[group] += error
 

@@ -24,13 +24,15 @@ class Observations(NamedTuple):
     """Mean statistics, one row per observation: leading digits, further digits, weights.
 
     ``residuals`` is None if there are no further digits, ``weights`` if all are 1. ``sparse`` has
-    the same rows in each of the sparse blocks, whose weights are these.
+    the same rows in each of the sparse blocks, whose weights are these. ``blocks`` is for rows with
+    missing cells: see `partly_observed`.
     """
 
     means: NDArray[np.float64]
     residuals: NDArray[np.float64] | None = None
     weights: NDArray[np.float64] | None = None
     sparse: tuple[SparseObservations, ...] = ()
+    blocks: tuple[tuple[int, bool], ...] = ()
 
     @property
     def shape(self) -> tuple[int, int]:

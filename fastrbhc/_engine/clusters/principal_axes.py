@@ -35,6 +35,8 @@ _FEW_POINTS = 100
 def rotate_to_principal_axes(geometry: Any, points: Observations) -> Observations:
     """The points along their principal axes, if the geometry benefits from it."""
     n, n_features = points.shape
+    if isinstance(points, Observations):  # statistics are more than columns if cells are missing
+        n_features = points.means.shape[1]
     blocks = blocks_of(geometry, n_features)
     if blocks:
         return _rotate_blocks(blocks, points)

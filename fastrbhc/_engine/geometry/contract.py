@@ -128,6 +128,15 @@ def usual_backend(geometry: Any, n_features: int) -> str | None:
 
 
 @python_contract
+def separate_columns(geometry: Any, start: int, stop: int, factor: float) -> Any:
+    """The columns in these rows of ``means`` if all have weights of their own: see `strangers`.
+
+    A list of blocks; None if there are others, as by default.
+    """
+    return None
+
+
+@python_contract
 def with_columns(geometry: Any, columns: tuple[int, ...]) -> Any:
     """The geometry with this field ``columns``; by default unchanged if it has no such field."""
     return geometry._replace(columns=columns) if hasattr(geometry, "columns") else geometry

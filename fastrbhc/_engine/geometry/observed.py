@@ -25,8 +25,18 @@ t_aⱼ, and these are attained independently of each other and of the other colu
 the box has not observed the column, the smallest weight is 0, and the bound is 0 too: the
 placeholder that stands for its mean does not matter.
 
+**Violations.** `fastrbhc.reducibility.audit` needs bounds of d(a∪x, b). Its identity holds for any
+f of sets of rows, so it holds for this one. In column j the union a∪x has the weight n_aⱼ + n_xⱼ
+and the mean t_aⱼ + s(t_xⱼ − t_aⱼ) with s = n_xⱼ/(n_aⱼ + n_xⱼ). So d(a∪x, b) is a sum over columns
+as above, and so are its bounds; a column that b has not observed adds 0, and one that neither a nor
+x has. A box also knows the largest nⱼ of its clusters. As s grows with n_xⱼ, it lies between its
+values at the smallest and the largest, and the mean of the union in an interval. The bound takes
+the mean in that interval that is nearest to t_bⱼ, and the weight n_aⱼ and the smallest of the box.
+If a cluster of the box has not observed the column, s may be 0: then the interval contains t_aⱼ,
+and again the placeholder does not matter. If a has not observed it either, the bound is 0.
+
 **What does not hold.** Bounds with one weight per cluster (the mirror in single precision, the
-screen of Ward's d, bounds of violations) are not used. And d is not reducible, not even if
+screen of Ward's d) are not used. And d is not reducible, not even if
 φ = x²/2. Let a have the means (−1, 0) and the weights (1, 10), b the means (1, 0) and the same
 weights, and x the means (0, 1.2) and the weights (10, 1). Then d(a, b) = 1 is less than d(a, x) =
 d(b, x) = 1.11, and the union is nearer to x than both: d(a∪b, x) = 0.69. The proof for Ward's d is
@@ -38,10 +48,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from fastrbhc._engine.clusters.partly_observed import merge_columns
 from fastrbhc._engine.clusters.record import LEAF_SIZE, difference
+from fastrbhc._engine.clusters.strangers import SeparateColumns
 from fastrbhc._engine.geometry.contract import FINITE, ROUNDING, values_of_near
-from fastrbhc._engine.geometry.separable import variance_is_vectorizable
+from fastrbhc._engine.geometry.separable import shrink_by_rounding, variance_is_vectorizable
 from fastrbhc._engine.geometry.separable_columns import divergence, pair_bound
 from fastrbhc._engine.jit import inlined_kernel, kernel
 from fastrbhc._engine.simd import LANES, at_most, broadcast, larger, load, smaller, store
@@ -100,6 +113,25 @@ class Observed(NamedTuple):
         near = _near(geometry, clusters, i, start, cutoff, scratch)
         return values_of_near(geometry, clusters, i, start, cutoff, near, scratch)
 
+    def violation_bounds(geometry, clusters, a, b, start, stop, cutoff, scratch):
+        bounds, others = scratch.bounds, scratch.other_bounds
+        _towards_bounds(geometry, clusters, a, b, start, stop, bounds)
+        found = np.int64(0)
+        for s in range(stop - start):
+            found |= np.int64(bounds[s] <= cutoff)
+        if found:
+            _towards_bounds(geometry, clusters, b, a, start, stop, others)
+            for s in range(stop - start):
+                bounds[s] = bounds[s] if bounds[s] > others[s] else others[s]
+
+    def box_violation_bound(geometry, clusters, a, b, boxes, node, heaviest, cutoff, scratch):
+        if boxes[node // LANES, 2 * clusters.means.shape[0], node % LANES] == np.inf:
+            return np.nan
+        bound = _box_towards_bound(geometry, clusters, a, b, boxes, node)
+        if bound > cutoff:
+            return bound
+        return max(bound, _box_towards_bound(geometry, clusters, b, a, boxes, node))
+
     def box_bounds(geometry, clusters, i, boxes, group, cutoff, scratch):
         family, scale, offset = geometry.family, geometry.scale, geometry.offset
         columns, total = clusters.means.shape[0] // 2, broadcast(0.0)
@@ -114,6 +146,11 @@ class Observed(NamedTuple):
                 bound = pair_bound(family, value0, value1, step, w0 / weight, w1 / weight)
                 total = total + larger(bound * weight, 0.0)
         return _store_bounds(total, load(boxes, (group, 4 * columns, 0)), cutoff, scratch)
+
+    def separate_columns(self, start: int, stop: int, factor: float) -> list[SeparateColumns]:
+        middle = (start + stop) // 2
+        values, weights = slice(start, middle), slice(middle, stop)
+        return [SeparateColumns(self.family, self.scale, self.offset, factor, values, weights)]
 
 
 class ObservedOneByOne(Observed):
@@ -208,3 +245,60 @@ def _box_bound(geometry, clusters, i, boxes, group, lane):
             bound = pair_bound(family, value0, value1, step, w0 / weight, w1 / weight)
             total += max(bound * weight, 0.0)
     return total
+
+
+@kernel
+def _towards_bounds(geometry, clusters, a, b, start, stop, bounds):
+    """Lower bounds of d(a∪x, b) for the slots x of a run, NaN for free ones."""
+    family, scale, offset = geometry.family, geometry.scale, geometry.offset
+    columns, size = clusters.means.shape[0] // 2, stop - start
+    for s in range(size):
+        bounds[s] = 0.0
+    for k in range(columns):
+        w_a, w_b = clusters.means[columns + k, a], clusters.means[columns + k, b]
+        if w_b == 0.0:
+            continue
+        mean_a, mean_b = clusters.means[k, a], clusters.means[k, b]
+        value_b = scale * mean_b + offset
+        weights, means = clusters.means[columns + k, start:stop], clusters.means[k, start:stop]
+        for s in range(size):
+            joint = w_a + weights[s]
+            mean = mean_a + weights[s] / joint * (means[s] - mean_a)
+            step = shrink_by_rounding(
+                scale * (mean_b - mean), scale * (abs(mean_a) + abs(means[s])), value_b
+            )
+            weight, value = joint + w_b, scale * mean + offset
+            bound = pair_bound(family, value, value_b, step, joint / weight, w_b / weight)
+            bound *= weight
+            bounds[s] += bound if bound > 0.0 else 0.0  # 0 for NaN, if nobody has observed it
+    for s in range(size):
+        bounds[s] = bounds[s] * ROUNDING + 0.0 * clusters.weights[start + s]
+
+
+@kernel
+def _box_towards_bound(geometry, clusters, a, b, boxes, node):
+    """A lower bound of d(a∪x, b) for all x in a box; see the top of this module."""
+    family, scale, offset = geometry.family, geometry.scale, geometry.offset
+    columns, group, lane = clusters.means.shape[0] // 2, node // LANES, node % LANES
+    total = 0.0
+    for k in range(columns):
+        w_a, w_b = clusters.means[columns + k, a], clusters.means[columns + k, b]
+        lightest = boxes[group, 2 * (columns + k), lane]
+        heaviest = boxes[group, 2 * (columns + k) + 1, lane]
+        if w_b == 0.0 or w_a + lightest == 0.0:
+            continue
+        mean_a, mean_b = clusters.means[k, a], clusters.means[k, b]
+        lowest, highest = boxes[group, 2 * k, lane], boxes[group, 2 * k + 1, lane]
+        least, most = lightest / (w_a + lightest), heaviest / (w_a + heaviest)
+        low, high = lowest - mean_a, highest - mean_a
+        low = mean_a + low * (most if low < 0.0 else least)
+        high = mean_a + high * (most if high > 0.0 else least)
+        mean = min(max(mean_b, low), high)
+        size = abs(mean_a) + max(abs(lowest), abs(highest))
+        value, value_b = scale * mean + offset, scale * mean_b + offset
+        step = shrink_by_rounding(scale * (mean_b - mean), scale * size, value_b)
+        joint = w_a + lightest
+        weight = joint + w_b
+        bound = pair_bound(family, value, value_b, step, joint / weight, w_b / weight) * weight
+        total += max(bound, 0.0)
+    return total * ROUNDING

@@ -32,6 +32,7 @@ from fastrbhc._engine.geometry.contract import (
     lower_bounds,
     merge,
     refresh,
+    separate_columns,
     storage,
     violation_bounds,
     with_columns,
@@ -252,6 +253,12 @@ class Pair(NamedTuple):
             first=with_columns(self.first, columns[: self.split]),
             second=with_columns(self.second, columns[self.split :]),
         )
+
+    def separate_columns(self, start: int, stop: int, factor: float) -> Any:
+        middle = start + self.split
+        first = separate_columns(self.first, start, middle, factor * self.factor0)
+        second = separate_columns(self.second, middle, stop, factor * self.factor1)
+        return None if first is None or second is None else [*first, *second]
 
     def column_widths(self, clusters: Clusters) -> NDArray[np.float64]:
         first, second = clusters.blocks

@@ -333,7 +333,7 @@ def _towards_bounds(geometry, clusters, a, b, start, stop, scratch, bounds):
         for s in range(stop - start):
             mean = mean_a + shares[s] * (means[s] - mean_a)
             value = scale * mean + offset
-            step = _shrink_by_rounding(
+            step = shrink_by_rounding(
                 scale * (mean_b - mean), scale * (abs(mean_a) + abs(means[s])), value_b
             )
             bounds[s] += pair_bound(family, value, value_b, step, 1.0 - others[s], others[s])
@@ -366,12 +366,12 @@ def _box_towards_bound(geometry, clusters, a, b, boxes, node, heaviest):
         mean = min(max(mean_b, low), high)
         size = abs(mean_a) + max(abs(lowest), abs(highest))
         value, value_b = scale * mean + offset, scale * mean_b + offset
-        step = _shrink_by_rounding(scale * (mean_b - mean), scale * size, value_b)
+        step = shrink_by_rounding(scale * (mean_b - mean), scale * size, value_b)
         total += pair_bound(family, value, value_b, step, 1.0 - share_b, share_b)
     return total * weight * ROUNDING
 
 
 @kernel
-def _shrink_by_rounding(step, size, value):
+def shrink_by_rounding(step, size, value):
     """A step shortened by its rounding error, given the size of the terms it was computed from."""
     return math.copysign(max(abs(step) - 2e-15 * (size + abs(value)), 0.0), step)
