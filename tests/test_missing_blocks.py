@@ -199,8 +199,9 @@ def test_levels_have_the_weight_of_their_column():
     X = np.array([["a", "x"], [None, "y"]], object)
     family = placed(as_family("categorical"), X)
     rows = observe(family, family.encode(fastrbhc._table.table_of(X)))
-    np.testing.assert_array_equal(rows.means[:, :3], [[1, 1, 0], [0, 0, 1]])
-    np.testing.assert_array_equal(rows.means[:, 3:], [[1, 1, 1], [0, 1, 1]])
+    # The levels a, x and y, and all others of each column.
+    np.testing.assert_array_equal(rows.means[:, :5], [[1, 1, 0, 0, 0], [0, 0, 1, 0, 0]])
+    np.testing.assert_array_equal(rows.means[:, 5:], [[1, 1, 1, 1, 1], [0, 1, 1, 0, 1]])
     assert type(geometry_of(family, rows)).__name__ == "Observed"
 
 
@@ -247,7 +248,7 @@ def test_rows_without_any_cell_are_named():
 
 def test_other_values_are_still_checked():
     X = [[1.0, 2.0], [NAN, 3.0], [-3.0, 4.0]]
-    with pytest.raises(ValueError, match=r"Negative values .* row 2, column '0' is -3"):
+    with pytest.raises(ValueError, match=r"Negative values .* row 2, column 0 is -3"):
         linkage(X, {"poisson": [0], "ward": [1]}, missing="ignore")
 
 

@@ -284,3 +284,16 @@ def test_families_that_do_not_take_zeros_say_so():
             fit(sparse.csr_array(np.eye(3)))
     with pytest.raises(ValueError, match="neighbors='inverted' is for families of counts"):
         fastrbhc.linkage(np.eye(3), "ward", neighbors="inverted")
+
+
+def test_rows_of_weight_zero_join_the_same_point_as_dense_ones():
+    X, weights = np.array([[27.0, 7.0], [27.0, 9.0], [0.0, 9.0]]), [1.0, 4.0, 0.0]
+    reference = fastrbhc.linkage(X, "multinomial", sample_weight=weights, neighbors="brute")
+    computed = fastrbhc.linkage(X, "multinomial", sample_weight=weights, neighbors="inverted")
+    np.testing.assert_array_equal(computed.merges, reference.merges)
+
+
+def test_rows_with_the_same_shares_are_one_point():
+    family = Multinomial(weight_by_total=False)
+    computed = fastrbhc.linkage([[1.0, 2.0], [11000.0, 22000.0]], family, neighbors="inverted")
+    assert computed.heights.tolist() == [0.0]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import diags_array, issparse
+from scipy.sparse import issparse
 from scipy.special import xlogy
 
 from fastrbhc._engine.clusters.observations import Observations
@@ -64,9 +64,8 @@ class Multinomial(NamedTuple):
     def observe(self, X: Any) -> Observations | SparseObservations:
         if issparse(X):
             totals = np.asarray(X.sum(axis=1)).ravel()
-            if self.weight_by_total:
-                return sparse_rows(X, totals)
-            return sparse_rows(diags_array(1.0 / totals) @ X)
+            rows = sparse_rows(X, totals)
+            return rows if self.weight_by_total else rows._replace(weights=np.ones(totals.size))
         totals = np.empty(X.shape[0])
         proportions, residuals = np.empty(X.shape), np.empty(X.shape)
         _proportions(X, totals, proportions, residuals)

@@ -51,7 +51,8 @@ def distinct_points(geometry: Any, rows: Observations | SparseObservations) -> C
     points, point_of_positive = collapse(take(rows, np.flatnonzero(positive)))
     point_of_row = np.empty(positive.size, np.int64)
     point_of_row[positive] = point_of_positive
-    light = take(rows, np.flatnonzero(~positive))._replace(weights=None)
+    light = take(rows, np.flatnonzero(~positive))
+    light = light._replace(weights=np.ones(light.shape[0]))
     clusters = clusters_of_points(geometry, points)
     point_of_row[~positive] = clusters.ranks[nearest_clusters(geometry, clusters, light)]
     return Collapsed(points, point_of_row)
