@@ -56,6 +56,7 @@ from fastrbhc._engine.agglomeration.rounds import (
     pair_up,
     queue_contradicted,
     relocate,
+    settle,
     start_level,
 )
 from fastrbhc._engine.agglomeration.space import Space
@@ -115,12 +116,21 @@ def levels(
     report: Callable[[str, int], None],
 ) -> Merges:
     """Merge reciprocal nearest neighbours by rising levels, up to the threshold."""
+    n = space.clusters.n_slots
+    return by_level(finished(log_of_levels(space, threshold, threads, report)), n)
+
+
+def log_of_levels(
+    space: Space,
+    threshold: float,
+    threads: Threads,
+    report: Callable[[str, int], None],
+) -> MergeLog:
+    """The merges in the order of the rounds, and which node each slot holds afterwards."""
     log = empty_log(space.clusters)
-    n = log.n_alive
     state = _initial_state(space, threshold, log, threads)
     _merge_by_levels(state, space.index, threads, report)
-    del state  # frees memory: neighbours are no longer needed
-    return by_level(finished(log), n)
+    return log
 
 
 def _initial_state(space: Space, threshold: float, log: MergeLog, threads: Threads) -> Levels:
@@ -216,7 +226,7 @@ def _advance(state, longest_queue, longest_list, scratch):
             n_stretches = (clusters.n_slots + STRETCH - 1) // STRETCH
             parallel_for(team, state.start, n_stretches, n_stretches, scratch)
             compact_lists(rounds, n_stretches)
-            if rounds.n_queued + rounds.n_found == 0:
+            if rounds.n_queued + rounds.n_found == 0 and settle(rounds, clusters.n_slots) == 0:
                 queue_contradicted(rounds, clusters.n_slots)
                 # Otherwise the cluster with the smallest key has a reciprocal neighbour. Each
                 # correction lowers a key, so that there are few of them if d is symmetric.

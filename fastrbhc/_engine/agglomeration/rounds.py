@@ -202,6 +202,25 @@ def pair_up(rounds):
 
 
 @kernel
+def settle(rounds, n_slots):
+    """Take out clusters whose nearest neighbour will never be merged; returns how many there are.
+
+    A cluster of a cell has no neighbour if something outside the cell may be nearer. It stays where
+    it is, and so remains the neighbour of those that are nearest to it.
+    """
+    keys, neighbors = rounds.queries.values, rounds.queries.neighbors
+    threshold, settled, before = rounds.queries.cutoff, 0, -1
+    while settled > before:
+        before = settled
+        for x in range(n_slots):
+            y = np.int64(neighbors[x])
+            if keys[x] < threshold and y >= 0 and not keys[y] < threshold:
+                keys[x] = np.inf
+                settled += 1
+    return settled
+
+
+@kernel
 def queue_contradicted(rounds, n_slots):
     """Queue clusters that are nearer to another one than their own key says.
 

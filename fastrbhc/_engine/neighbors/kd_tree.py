@@ -228,6 +228,13 @@ def _layout(geometry: Any, n_features: int) -> _Layout:
     return all_rows
 
 
+def widened(
+    low: NDArray[np.float64], high: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Ranges of columns with a margin for the rounding of means."""
+    return low - _WIDENED * np.abs(low), high + _WIDENED * np.abs(high)
+
+
 def _leaves_for(n: int) -> int:
     leaves = -(-n // LEAF_SIZE)
     return 1 << max(leaves - 1, 0).bit_length()
