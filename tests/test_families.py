@@ -220,8 +220,9 @@ def test_flat_clusters_of_any_spread(spread):
 
 
 SLOPES = {
+    # Up to a constant, as φ has no linear part there.
     "negative_binomial": lambda t, family: mpmath.log(
-        t / (1 + t * exact.exactly(family.dispersion))
+        t / (t + 1 / exact.exactly(family.dispersion)) if family.dispersion else t
     ),
     "geometric": lambda t, family: mpmath.log(t / (1 + t)),
     "binomial": lambda t, family: mpmath.log(t / (exact.exactly(family.trials) - t)),

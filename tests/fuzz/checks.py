@@ -143,7 +143,7 @@ def _same_values(given, before):
 
 # Files and functions in which arguments are checked.
 _BORDER = re.compile(
-    r"fastrbhc/_(row_)?validation\.py:|fastrbhc/_options\.py:"
+    r"fastrbhc/_((row_)?validation|gaps|options)\.py:"
     r"|fastrbhc/(families|bhc/models)/\w+\.py:(check|place|encode)|fastrbhc/_table\.py:"
     r"|fastrbhc/bhc/_interface\.py:require|fastrbhc/bhc/likelihoods/units\.py:"
 )
