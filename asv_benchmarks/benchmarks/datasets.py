@@ -86,6 +86,20 @@ def mixed(n: int, kinds: str, n_clusters: int = 50) -> NDArray[np.float64]:
     return np.column_stack([draws[kind]() for kind in kinds]).astype(np.float64)
 
 
+# Families of the columns of `with_levels`.
+LEVELS = {"ward": [0], "poisson": [1], "categorical": [2]}
+
+
+def with_levels(n: int, n_levels: int, n_clusters: int = 10) -> NDArray[np.float64]:
+    """A measurement, a count and a level, some of which are frequent; others in each cluster."""
+    rng = np.random.default_rng(0)
+    z = rng.integers(n_clusters, size=n)
+    levels = np.array([rng.permutation(n_levels) for _ in range(n_clusters)])
+    places = np.minimum(rng.zipf(1.3, n) - 1, n_levels - 1)
+    numbers = rng.normal(2.0 * (z % 4), 1.0), rng.poisson(2.0 + 3.0 * (z % 3))
+    return np.column_stack([*numbers, levels[z, places]]).astype(np.float64)
+
+
 def rows_for(family: str, n: int, d: int) -> NDArray[np.float64]:
     """Rows that a family is made for, no two of them alike, so that n rows are n points."""
     # Here, as processes that time a first call do not need it to make their rows.

@@ -7,7 +7,7 @@ import functools
 import fastrbhc
 
 from .common import Few
-from .datasets import MIXED, mixed
+from .datasets import LEVELS, MIXED, mixed, with_levels
 from .timing import warm_up
 
 
@@ -26,8 +26,30 @@ class Mixed(Few):
         fastrbhc.linkage(self.X, MIXED[kinds])
 
 
+class ManyLevels(Few):
+    """A measurement, a count and a category of so many levels."""
+
+    params = ([2, 100, 10_000], [1_000, 10_000])
+    param_names = ("levels", "n")
+
+    def setup(self, levels, n):
+        """Compile, so that only the work is timed."""
+        self.X = _rows_with_levels(levels, n)
+
+    def time_tree(self, levels, n):
+        """All n − 1 merges."""
+        fastrbhc.linkage(self.X, LEVELS)
+
+
 @functools.cache
 def _rows(kinds, n):
     X = mixed(n, kinds)
     warm_up(X, MIXED[kinds])
+    return X
+
+
+@functools.cache
+def _rows_with_levels(levels, n):
+    X = with_levels(n, levels)
+    warm_up(X, LEVELS)
     return X
