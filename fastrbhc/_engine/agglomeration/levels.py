@@ -95,6 +95,7 @@ class Levels:
     start: Job  # for a range of stretches of a new level
     refitting: Refitting
     rebuild_below: float
+    one_sided: bool
     team: Team
 
 
@@ -148,6 +149,7 @@ def _initial_state(space: Space, threshold: float, log: MergeLog, threads: Threa
         start=Job(start_level, LevelStart(clusters, rounds), scratch),
         refitting=refitting(space.index, clusters, scratch),
         rebuild_below=space.index.rebuild_below,
+        one_sided=getattr(space.index, "one_sided", False),
         team=team_of(threads.count),
     )
 
@@ -226,7 +228,10 @@ def _advance(state, longest_queue, longest_list, scratch):
             n_stretches = (clusters.n_slots + STRETCH - 1) // STRETCH
             parallel_for(team, state.start, n_stretches, n_stretches, scratch)
             compact_lists(rounds, n_stretches)
-            if rounds.n_queued + rounds.n_found == 0 and settle(rounds, clusters.n_slots) == 0:
+            idle = rounds.n_queued + rounds.n_found == 0
+            if idle and state.one_sided:
+                idle = settle(rounds, clusters.n_slots) == 0
+            if idle:
                 queue_contradicted(rounds, clusters.n_slots)
                 # Otherwise the cluster with the smallest key has a reciprocal neighbour. Each
                 # correction lowers a key, so that there are few of them if d is symmetric.

@@ -42,6 +42,7 @@ class Bordered:
     outside: NDArray[np.float64]  # (groups, rows of a box, LANES), as in a kd-tree
     rebuild_below: float
     n_parts: int
+    one_sided: bool = True
     unions_in_new_slots: bool = False
     lowered: Lowered = NONE_LOWERED
 

@@ -28,6 +28,9 @@ and the properties
     The number of parts to refit.
 ``lowered``
     Links to be lowered, a `Lowered`.
+``one_sided``
+    Whether a cluster can be the neighbour of another without ever having one itself; if absent,
+    it cannot.
 """
 
 from __future__ import annotations
