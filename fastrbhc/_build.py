@@ -38,6 +38,8 @@ from fastrbhc.tree.origin import Origin
 # Number of triples per distinct row in an audit by sample.
 _SAMPLED_EACH = 10
 _SAMPLE_SEED = 0
+# What a tree says of algorithms that have another name there.
+_ALGORITHMS = {"direct": "greedy"}
 
 
 def build(
@@ -51,6 +53,7 @@ def build(
     origin = Origin(family, n_features, missing=options.missing)
     leaf_weights = np.ones(n) if sample_weight is None else sample_weight
     if options.threshold <= 0.0:  # d < 0 never holds
+        origin = replace(origin, algorithm="greedy")
         none = np.empty((0, 2), np.int64)
         tree = dendrogram_of_merges(none, np.empty(0), leaf_weights, options.threshold, origin)
         return (
@@ -73,6 +76,7 @@ def build(
         options.n_threads,
         usual_backend(geometry, points.shape[1]),
     )
+    origin = replace(origin, algorithm=_ALGORITHMS.get(chosen.algorithm, chosen.algorithm))
     points_for_audit = None if options.audit is False else points
     totals = {"neighbours": n_points, "merging": n_points - 1, "audit": n_points - 1}
     with Progress(options.progress, totals) as report:
@@ -90,14 +94,36 @@ def build(
             raise ValueError(
                 f"the dissimilarity of the family {family.name!r} is not finite for these rows"
             )
-        findings = None
-        if points_for_audit is not None:
-            findings = _examine(family, geometry, points_for_audit, chosen, merges, options, report)
-    tree, nodes = _tree(merges, point_of_row, leaf_weights, options.threshold, origin)
-    if findings is None:
-        return tree
+        tree, nodes = _tree(merges, point_of_row, leaf_weights, options.threshold, origin)
+        if points_for_audit is None:
+            return tree
+        return audited(
+            tree, nodes, merges, points_for_audit, point_of_row, geometry, chosen, options, report
+        )
+
+
+def audited(
+    tree: Dendrogram,
+    nodes: NDArray[np.int64],
+    merges: Merges,
+    points: Observations,
+    point_of_row: NDArray[np.int64],
+    geometry: Any,
+    chosen: Plan,
+    options: CheckedOptions,
+    report: Callable[[str, int], None],
+) -> Dendrogram:
+    """The tree with the report on its merges of distinct points, in the order they were made.
+
+    ``nodes`` are those of the points in the tree; of merges, they are numbered in that order.
+    """
+    family, origin = tree.family, tree.origin
+    assert family is not None
+    assert origin is not None
+    findings = _examine(family, geometry, points, chosen, merges, options, report)
     departure = None
     if findings.greedy is not None:
+        leaf_weights = tree.node_weights[: tree.n_leaves]
         greedy_tree, _ = _tree(
             findings.greedy, point_of_row, leaf_weights, options.threshold, origin
         )
@@ -106,8 +132,8 @@ def build(
             departure = len(tree.merges)
     tally, sample = findings.tally, findings.sample
     method = "proof" if tally is None else "exact" if sample is None else "sample"
-    audit = report_of(tree, method, departure is None, departure, tally, sample, nodes)
-    return replace(tree, audit=audit)
+    found = report_of(tree, method, departure is None, departure, tally, sample, nodes)
+    return replace(tree, audit=found)
 
 
 def _is_reducible(family: Family, points: Observations) -> bool:

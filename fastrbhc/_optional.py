@@ -8,10 +8,13 @@ from typing import Any
 # The extra of this package that brings each of them along.
 _EXTRAS = {
     "anndata": "anndata",
+    "dask": "distributed",
+    "distributed": "distributed",
     "ipywidgets": "notebooks",
     "matplotlib": "plot",
     "networkx": "graphs",
     "pandas": "frames",
+    "pyarrow": "distributed",
 }
 
 

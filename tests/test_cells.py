@@ -1,89 +1,65 @@
-"""Trees made cell by cell are those of `linkage`, to the bit."""
+"""Merges within a cell, as far as nothing outside can be nearer."""
 
 import numpy as np
 import pytest
 
-import fastrbhc
 from fastrbhc._engine.agglomeration.cells import (
     Border,
-    Cell,
     border_of,
     joined_border,
-    merge_in_cells,
     merge_locally,
 )
-from fastrbhc._engine.clusters.duplicates import distinct_points, with_repeated_rows
-from fastrbhc._engine.clusters.kd_cells import splits_of
-from fastrbhc._engine.clusters.observations import Observations, weighted
+from fastrbhc._engine.clusters.kd_cells import siblings
+from fastrbhc._engine.clusters.observations import Observations
 from fastrbhc.families import as_family, geometry_of
 
 
-def by_cells(X, n_cells, weights=None, n_threads=1):
-    """Merges and heights of Ward's tree, from cells."""
-    family = as_family("ward")
-    rows = weighted(family.observe(X), weights)
-    geometry = geometry_of(family, rows)
-    points, point_of_row = distinct_points(geometry, rows)
-    merges = merge_in_cells(geometry, points, splits_of(X[:100], n_cells), n_threads)
-    return with_repeated_rows(*merges, point_of_row, points.shape[0])[:2]
+def halves(X, family):
+    """The points of the left half, and the border of the right one."""
+    rows = as_family(family).observe(X)
+    left = rows.means[:, 0] <= np.median(rows.means[:, 0])
+    inside, outside = (rows.take(np.flatnonzero(half)) for half in (left, ~left))
+    return inside, [border_of(outside)], geometry_of(as_family(family), rows)
 
 
-def compare(X, n_cells, weights=None, n_threads=1):
-    reference = fastrbhc.linkage(X, "ward", sample_weight=weights)
-    merges, heights = by_cells(X, n_cells, weights, n_threads)
-    np.testing.assert_array_equal(np.sort(merges, axis=1), np.sort(reference.merges, axis=1))
-    np.testing.assert_array_equal(heights, reference.heights)
+@pytest.mark.parametrize("family", ["ward", "poisson"])
+def test_rows_are_merged_or_left(family):
+    X = np.random.default_rng(0).random((400, 2)) * 9
+    points, others, geometry = halves(X, family)
+    found = merge_locally(geometry, points, others, as_family(family).reducible)
+    n, m = points.shape[0], found.merges.heights.size
+    assert found.nodes.size + m == n
+    assert found.points.weights.sum() == n
+    nodes = np.concatenate([found.merges.children.ravel(), found.nodes])
+    np.testing.assert_array_equal(np.sort(nodes), np.arange(n + m))  # each once
 
 
-@pytest.mark.parametrize("n_cells", [1, 2, 4, 16])
-@pytest.mark.parametrize("d", [1, 2, 3])
-def test_the_tree_of_linkage(d, n_cells):
-    compare(np.random.default_rng(d).normal(size=(500, d)), n_cells)
-
-
-@pytest.mark.parametrize("n_cells", [2, 8])
-def test_ties_and_repeated_rows_on_borders(n_cells):
-    for seed in range(5):
-        X = np.random.default_rng(seed).integers(-6, 6, (400, 2)).astype(float)
-        compare(X, n_cells)
-
-
-@pytest.mark.parametrize("n_cells", [2, 8])
-def test_weights(n_cells):
-    rng = np.random.default_rng(3)
-    compare(rng.normal(size=(300, 2)), n_cells, rng.exponential(size=300))
-    compare(rng.normal(size=(300, 2)), n_cells, 10.0 ** rng.uniform(-6, 6, 300))
-
-
-def test_values_far_from_zero():
-    compare(1e6 + np.random.default_rng(4).normal(size=(400, 2)), 8)
-
-
-def test_cells_that_are_empty_or_one_row():
-    X = np.concatenate([np.zeros((50, 1)), np.arange(1.0, 4.0)[:, None]])
-    compare(X, 16)
-    compare(np.zeros((20, 2)), 4)
-    compare(np.array([[0.0, 1.0]] * 3 + [[5.0, 1.0]]), 8)
-
-
-def test_threads_make_no_difference():
-    compare(np.random.default_rng(5).normal(size=(3000, 2)), 4, n_threads=2)
+def test_a_cluster_near_the_border_is_left():
+    points = Observations(np.array([[0.0], [1.0], [3.0], [4.2]]))
+    others = [Border(np.array([5.0]), np.array([9.0]), 1.0)]
+    geometry = as_family("ward").geometry(1)
+    for reducible in (True, False):
+        found = merge_locally(geometry, points, others, reducible)
+        # 4.2 is nearer to 5, and is the neighbour of 3.
+        assert found.merges.children.tolist() == [[0, 1]]
+        assert found.nodes.tolist() == [4, 2, 3]
 
 
 def test_little_is_left_of_large_cells():
     # In two dimensions it grows like the square root of the rows.
-    X = np.random.default_rng(6).random((40_000, 2))
-    family = as_family("ward")
-    rows = family.observe(X)
-    half = X[:, 0] <= 0.5
-    points = rows.take(np.flatnonzero(half))
-    n = points.shape[0]
-    others = [border_of(rows.take(np.flatnonzero(~half)))]
-    cell = Cell(points, np.arange(n), np.arange(n))
-    found = merge_locally(geometry_of(family, rows), cell, others)
-    assert found.left.keys.size < 0.05 * n
-    assert found.left.keys.size + found.merges.heights.size == n
-    assert found.left.points.weights.sum() == n
+    points, others, geometry = halves(np.random.default_rng(6).random((40_000, 2)), "ward")
+    found = merge_locally(geometry, points, others, True)
+    assert found.nodes.size < 0.05 * points.shape[0]
+
+
+def test_a_single_point_and_none():
+    others = [Border(np.array([5.0]), np.array([9.0]), 1.0)]
+    for n in (0, 1):
+        found = merge_locally(
+            as_family("ward").geometry(1), Observations(np.ones((n, 1))), others, True
+        )
+        assert found.nodes.tolist() == list(range(n))
+        assert found.points.weights.tolist() == [1.0] * n
 
 
 def test_borders():
@@ -96,3 +72,10 @@ def test_borders():
     assert joined.lowest.tolist() == [0.0, 0.0]
     assert joined.highest.tolist() == [3.0, 5.0]
     assert joined.lightest == 0.5
+
+
+@pytest.mark.parametrize("n_cells", [1, 2, 8])
+def test_siblings_are_all_other_cells(n_cells):
+    for cell in range(n_cells):
+        others = [other for first, last in siblings(n_cells, cell) for other in range(first, last)]
+        assert sorted([*others, cell]) == list(range(n_cells))

@@ -143,7 +143,7 @@ def test_json_is_what_the_documentation_says():
     assert list(content) == [
         "format", "version", "package_version", "n_leaves", "threshold", "family", "n_features",
         "feature_names", "chosen", "children", "heights", "weights", "steps", "leaf_weights",
-        "names",
+        "algorithm", "names",
     ]  # fmt: skip
     assert content["version"] == 2
     assert content["threshold"] == 20.0

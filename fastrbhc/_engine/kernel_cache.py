@@ -12,6 +12,7 @@ import functools
 import hashlib
 import os
 import pickle
+import re
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataC
 config: Any = numba.config
 _CACHE_WANTED = os.environ.get("FASTRBHC_NUMBA_CACHE", "1") != "0"
 _PACKAGE = Path(__file__).parents[1]
+_DECLARING = re.compile(rb"_engine\.(jit|records)\b")
 _WARNED: list[str] = []
 _WARNED_OF_DAMAGE: list[str] = []
 
@@ -66,8 +68,8 @@ def _fingerprint() -> bytes:
         digest.update(f"{name}={getattr(config, name, None)};".encode())
     for path in sorted(_PACKAGE.rglob("*.py")):
         source, room = path.read_bytes(), path.relative_to(_PACKAGE).parts[0]
-        # Kernels come from the engine, from families, and from modules that import the engine.
-        if room in ("_engine", "families") or b"_engine" in source:
+        # Kernels come from the engine, families and models, and from modules that declare some.
+        if room in ("_engine", "families", "bhc") or _DECLARING.search(source):
             digest.update(source)
     return digest.digest()
 

@@ -78,6 +78,23 @@ def _sum_up(merges, values, sums):
         sums[i] = (values[a] if a < n else sums[a - n]) + (values[b] if b < n else sums[b - n])
 
 
+def merged_minima(merges: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The smallest value of the leaves below each merge."""
+    smallest = np.empty(merges.shape[0], np.int64)
+    _find_minima(merges, values, smallest)
+    return smallest
+
+
+@kernel
+def _find_minima(merges, values, smallest):
+    n = values.size
+    for i in range(merges.shape[0]):
+        a, b = merges[i, 0], merges[i, 1]
+        a = values[a] if a < n else smallest[a - n]
+        b = values[b] if b < n else smallest[b - n]
+        smallest[i] = min(a, b)
+
+
 def roots_after(merges: NDArray[np.int64], n_leaves: int, count: int) -> NDArray[np.int64]:
     """The node that holds each leaf after the first `count` merges."""
     roots = np.arange(n_leaves + count)
@@ -291,3 +308,71 @@ def _find_overlaps(merges, labels, weights, sums, shared, best):
             if shared[node] > 0.0:
                 index = shared[node] / (sums[node] + own - shared[node])
                 best[label] = max(best[label], index)
+
+
+# The name of a node that is no cluster, nor below one.
+UNNAMED = -1
+
+
+def name_clusters(
+    merges: NDArray[np.int64],
+    kept: int,
+    undone_leaves: NDArray[np.int64],
+    names: NDArray[np.int64],
+    is_top: bool,
+    n_named: int,
+    n_undone: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Name the clusters of a cut in a part of a tree, and pass names on to all nodes below them.
+
+    Parameters
+    ----------
+    merges : ndarray of shape (m, 2)
+        Children come before their parents.
+    kept : int
+        The number of merges that are not undone; the first ones.
+    undone_leaves : ndarray of shape (n,)
+        Leaves may be clusters of other parts: the numbers of their own merges if these are undone,
+        else −1.
+    names : ndarray of shape (n + m,)
+        Names of nodes that parts above have given, or UNNAMED; changed in place.
+    is_top : bool
+        Whether nothing is above this part.
+    n_named, n_undone : int
+        How many clusters and undone merges other parts have had so far.
+
+    Returns
+    -------
+    named : ndarray
+        The nodes of the new clusters, in the order of their names.
+    parts : ndarray of shape (m − kept, 2)
+        The children of the undone merges: a name, or −2 − p for the undone merge number p.
+    """
+    m = merges.shape[0]
+    named, parts = np.empty(2 * (m - kept) + 1, np.int64), np.empty((m - kept, 2), np.int64)
+    count = _name_clusters(
+        merges, kept, undone_leaves, names, is_top, n_named, n_undone, named, parts
+    )
+    return named[:count], parts
+
+
+@kernel
+def _name_clusters(merges, kept, undone_leaves, names, is_top, n_named, n_undone, named, parts):
+    n, m, count = undone_leaves.size, merges.shape[0], 0
+    if is_top and kept == m and (m > 0 or undone_leaves[0] < 0):
+        names[n + m - 1], named[0] = n_named, n + m - 1
+        count = 1
+    for i in range(m - 1, kept - 1, -1):
+        for side in range(2):
+            child = merges[i, side]
+            if child >= n + kept:
+                parts[i - kept, side] = -2 - (n_undone + child - n - kept)
+            elif child < n and undone_leaves[child] >= 0:
+                parts[i - kept, side] = -2 - undone_leaves[child]
+            else:
+                parts[i - kept, side] = names[child] = n_named + count
+                named[count] = child
+                count += 1
+    for i in range(kept - 1, -1, -1):
+        names[merges[i, 0]] = names[merges[i, 1]] = names[n + i]
+    return count

@@ -23,7 +23,7 @@ from fastrbhc.reducibility.report import ReducibilityReport
 from fastrbhc.tree._conversions import Conversions
 from fastrbhc.tree._views import Views
 from fastrbhc.tree.cuts import Stem, check_min_size, condensed, labels_after
-from fastrbhc.tree.origin import Chosen, Origin
+from fastrbhc.tree.origin import Chosen, Origin, is_greedy
 from fastrbhc.tree.path import ClusteringPath, path_of
 
 if TYPE_CHECKING:
@@ -106,6 +106,14 @@ class Dendrogram(Stamped, Views, Conversions):
     def feature_names(self) -> tuple[str, ...] | None:
         """Names of the columns of the rows; None if they have none."""
         return None if self.origin is None else self.origin.feature_names
+
+    @property
+    def certified(self) -> bool | None:
+        """Whether it is the greedy tree for certain: by its family or algorithm, or by an audit.
+
+        None if nothing is known of how it was built.
+        """
+        return is_greedy(self.origin) if self.audit is None else self.audit.certified
 
     @property
     def n_trees(self) -> int:

@@ -18,7 +18,15 @@ from fastrbhc._engine.traversal import subtree_maxima
 from fastrbhc._stamps import version, warn_of
 from fastrbhc._validation import MISSING_NAMES, check_names
 from fastrbhc.tree._garbage import nothing_to_collect
-from fastrbhc.tree.origin import WAYS, Chosen, Origin, described, family_described, missing_in
+from fastrbhc.tree.origin import (
+    ALGORITHMS,
+    WAYS,
+    Chosen,
+    Origin,
+    described,
+    family_described,
+    missing_in,
+)
 
 if TYPE_CHECKING:
     from fastrbhc.tree.dendrogram import Dendrogram
@@ -71,6 +79,9 @@ def to_json(tree: Dendrogram, names: Sequence[Any] | None = None) -> str:
             and ``n_clusters`` if that was given, else null. Null if none was chosen.
         ``missing``
             "ignore" if missing cells of the rows were ignored; otherwise there is no such item.
+        ``algorithm``
+            How the merges were chosen: "greedy", "levels", "nn_chain" or "cells"; there is no such
+            item if that is unknown.
         ``names``
             One name per row, if given.
 
@@ -100,6 +111,7 @@ def content_of(tree: Dendrogram) -> dict[str, Any]:
     """The items of the JSON of a tree; arrays as they are, and all others as in JSON."""
     family, columns, chosen = tree.family, tree.feature_names, tree.chosen
     missing = missing_in(tree)
+    algorithm = None if tree.origin is None else tree.origin.algorithm
     return {
         "format": _FORMAT,
         "version": _VERSION,
@@ -116,6 +128,7 @@ def content_of(tree: Dendrogram) -> dict[str, Any]:
         "steps": tree.steps,
         "leaf_weights": tree.leaf_weights,
         **({} if missing == "error" else {"missing": missing}),
+        **({} if algorithm is None else {"algorithm": algorithm}),
     }
 
 
@@ -218,7 +231,10 @@ def _origin(content: dict[str, Any]) -> Origin | None:
     missing = content.get("missing", "error")
     if missing not in MISSING_NAMES:
         raise ValueError(f"this tree has missing {missing!r}, which is not known")
-    return Origin(known, n, names, written, missing)
+    algorithm = content.get("algorithm")
+    if algorithm is not None and algorithm not in ALGORITHMS:
+        raise ValueError(f"this tree has the algorithm {algorithm!r}, which is not known")
+    return Origin(known, n, names, written, missing, algorithm)
 
 
 def _chosen(content: dict[str, Any], tree: Dendrogram) -> Chosen | None:

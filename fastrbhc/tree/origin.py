@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 AnyTree = TypeVar("AnyTree", bound="Dendrogram")
 # How a λ may have been chosen.
 WAYS = ("given", "n_clusters", "predictive", "gap", "evidence", "kmeans")
+# How merges may have been chosen.
+ALGORITHMS = ("greedy", "levels", "nn_chain", "cells")
 # Parameters of families that JSON has no numbers for.
 _NOT_FINITE = ("inf", "-inf", "nan")
 
@@ -62,6 +64,8 @@ class Origin:
         The version of fastrbhc that built the tree.
     missing : {"error", "ignore"}
         What NaN meant in the rows.
+    algorithm : {"greedy", "levels", "nn_chain", "cells"} or None
+        How the merges were chosen; "cells" is `fastrbhc.distributed.linkage`. None if unknown.
     """
 
     family: Family | None
@@ -69,12 +73,13 @@ class Origin:
     feature_names: tuple[str, ...] | None = None
     version: str = field(default_factory=version)
     missing: str = "error"
+    algorithm: str | None = None
 
     # Families go into pickles by name: a class from a notebook cannot be found in another process,
     # and the tree should be read there all the same.
     def __reduce__(self) -> tuple[Any, ...]:
         family = None if self.family is None else described(self.family)
-        others = (self.n_features, self.feature_names, self.version, self.missing)
+        others = (self.n_features, self.feature_names, self.version, self.missing, self.algorithm)
         return _restored, (family, *others)
 
 
@@ -107,6 +112,15 @@ def family_for(tree: Dendrogram, given: str | Family | None) -> Family:
 def missing_in(tree: Dendrogram) -> str:
     """What NaN means in the rows of a tree."""
     return "error" if tree.origin is None else tree.origin.missing
+
+
+def is_greedy(origin: Origin | None) -> bool | None:
+    """Whether a tree of that origin is the greedy one for certain; None if that is unknown."""
+    if origin is None or origin.algorithm is None or origin.family is None:
+        return None
+    # With missing cells, no d is reducible.
+    reducible = origin.family.reducible and origin.missing == "error"
+    return origin.algorithm in ("greedy", "levels") or reducible
 
 
 def described(family: Any) -> dict[str, Any]:

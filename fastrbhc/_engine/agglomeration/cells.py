@@ -1,18 +1,15 @@
-"""Merges within cells of space, and of what they leave over.
+"""Merges within a cell of space, whatever the clusters of other cells do at the same time.
 
-If d is reducible, clusters that are each other's nearest neighbours may be merged at any time. A
-cell merges those pairs of which nothing outside can be nearer (`neighbors.bordered`), whatever the
-other cells do at the same time. What is left of several cells is merged in the same way, with the
-cells that are still apart outside, and at last without any. All merges together are those of the
-greedy tree: `by_level` puts them in order.
-
-Clusters keep the order that breaks ties. Each has a *key*, the largest of those of its rows, which
-increase with the ranks of the rows among all.
+A cell merges pairs that are each other's nearest neighbours, as long as nothing outside can be
+nearer (`neighbors.bordered`). If d is reducible such pairs may be merged at any time, and all
+merges together are those of the greedy tree. If it is not, they are a tree of reciprocal pairs, as
+the nearest-neighbour chain makes them. What is left of several cells is merged in the same way,
+with the cells that are still apart outside, and at last without any.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,24 +17,15 @@ from numpy.typing import NDArray
 
 from fastrbhc._engine.agglomeration.levels import log_of_levels
 from fastrbhc._engine.agglomeration.merge_log import Merges, finished
-from fastrbhc._engine.agglomeration.merge_order import by_level
+from fastrbhc._engine.agglomeration.nn_chain import log_of_chain
 from fastrbhc._engine.agglomeration.space import Space
 from fastrbhc._engine.clusters.build import clusters_of_points
-from fastrbhc._engine.clusters.kd_cells import Splits, cells_of_rows
 from fastrbhc._engine.clusters.observations import Observations, column_ranges
 from fastrbhc._engine.clusters.scratch import new_scratch
-from fastrbhc._engine.geometry.contract import for_clusters
+from fastrbhc._engine.geometry.contract import WORTH_COMPILING, for_clusters, with_columns
 from fastrbhc._engine.neighbors.bordered import bordered, boxes_around
 from fastrbhc._engine.neighbors.kd_tree import kd_tree
 from fastrbhc._engine.threads import Threads
-
-
-class Cell(NamedTuple):
-    """Clusters of rows of one cell, in the order of their keys."""
-
-    points: Observations  # their weights and means
-    keys: NDArray[Any]  # (n,), unique, ascending
-    nodes: NDArray[np.int64]  # (n,), which nodes of the whole tree they are
 
 
 class Border(NamedTuple):
@@ -49,13 +37,14 @@ class Border(NamedTuple):
 
 
 class LocalMerges(NamedTuple):
-    """The merges of a cell, and what is left of it.
+    """The merges of a cell in the order they were made, and what is left.
 
-    Nodes of the merges are those of the cell's clusters, 0 to n − 1, and then of the merges.
+    Nodes are those of the cell's clusters, 0 to n − 1, and then of the merges.
     """
 
     merges: Merges
-    left: Cell  # nodes are those of the merges here
+    points: Observations  # of the clusters left, in the order of their keys
+    nodes: NDArray[np.int64]  # which nodes these are
 
 
 def border_of(points: Observations) -> Border:
@@ -76,31 +65,21 @@ def joined_border(borders: Sequence[Border]) -> Border:
     )
 
 
-def joined_cells(cells: Sequence[Cell]) -> Cell:
-    """The clusters of several cells as those of one."""
-    keys = np.concatenate([cell.keys for cell in cells])
-    order = np.argsort(keys, kind="stable")
-    rests = [
-        np.zeros(cell.points.shape) if cell.points.residuals is None else cell.points.residuals
-        for cell in cells
-    ]
-    points = Observations(
-        np.concatenate([cell.points.means for cell in cells])[order],
-        np.concatenate(rests)[order],
-        np.concatenate([cell.points.all_weights() for cell in cells])[order],
-    )
-    return Cell(points, keys[order], np.concatenate([cell.nodes for cell in cells])[order])
-
-
 def merge_locally(
-    geometry: Any, cell: Cell, others: Sequence[Border], n_threads: int = 1
+    geometry: Any,
+    points: Observations,
+    others: Sequence[Border],
+    reducible: bool,
+    n_threads: int = 1,
+    report: Callable[[str, int], None] = lambda *_: None,
 ) -> LocalMerges:
     """Merge reciprocal nearest neighbours of a cell, of which nothing in other cells is nearer."""
-    n, d = cell.points.shape
+    n, d = points.shape
     if n < 2:
         nothing = Merges(np.empty((0, 2), np.int64), np.empty(0))
-        return LocalMerges(nothing, cell._replace(nodes=np.arange(n)))
-    clusters = clusters_of_points(geometry, cell.points, padded=True, mirrored=False)
+        return LocalMerges(nothing, points, np.arange(n))
+    clusters = clusters_of_points(geometry, points, padded=True, mirrored=False)
+    del points
     outside = boxes_around(
         geometry,
         np.array([border.lowest for border in others]).reshape(-1, d),
@@ -109,60 +88,15 @@ def merge_locally(
     )
     with Threads([new_scratch(geometry, d) for _ in range(n_threads)]) as threads:
         index = bordered(kd_tree(geometry, clusters, threads, False), outside)
-        space = Space(for_clusters(geometry, clusters), clusters, index)
-        log = log_of_levels(space, np.inf, threads, lambda *_: None)
+        known = with_columns(geometry, tuple(range(d)) if n >= WORTH_COMPILING else ())
+        space = Space(for_clusters(known, clusters), clusters, index)
+        algorithm = log_of_levels if reducible else log_of_chain
+        log = algorithm(space, np.inf, threads, report)
     slots = np.flatnonzero(~np.isnan(clusters.weights[: clusters.n_slots]))
-    ranks = clusters.ranks[slots]
-    slots, ranks = slots[np.argsort(ranks)], np.sort(ranks)
-    points = Observations(
+    slots = slots[np.argsort(clusters.ranks[slots])]
+    left = Observations(
         np.ascontiguousarray(clusters.means[:, slots].T),
         np.ascontiguousarray(clusters.residuals[:, slots].T),
         clusters.weights[slots],
     )
-    return LocalMerges(finished(log), Cell(points, cell.keys[ranks], log.nodes[slots]))
-
-
-class MergesOfCells:
-    """The merges of all cells so far, with nodes of the whole tree."""
-
-    def __init__(self, n_leaves: int) -> None:
-        self._children: list[NDArray[np.int64]] = []
-        self._heights: list[NDArray[np.float64]] = []
-        self._n_leaves = self._next = n_leaves
-
-    def add(self, cell: Cell, found: LocalMerges) -> Cell:
-        """Number the merges of a cell; returns what is left, with nodes of the whole tree."""
-        children, heights = found.merges
-        nodes = np.concatenate([cell.nodes, self._next + np.arange(heights.size)])
-        self._children.append(np.sort(nodes[children], axis=1))
-        self._heights.append(heights)
-        self._next += heights.size
-        return found.left._replace(nodes=nodes[found.left.nodes])
-
-    def in_order(self) -> Merges:
-        """All merges, in the order of `linkage`."""
-        merges = Merges(np.concatenate(self._children), np.concatenate(self._heights))
-        return by_level(merges, self._n_leaves)
-
-
-def merge_in_cells(geometry: Any, points: Observations, splits: Splits, n_threads: int) -> Merges:
-    """The tree of points, cell by cell, then two cells at a time, until there is one.
-
-    The order of the points decides ties, as in all other algorithms.
-    """
-    n = points.shape[0]
-    label = cells_of_rows(splits, points.means)
-    members = [np.flatnonzero(label == number) for number in range(splits.n_cells)]
-    cells = [Cell(points.take(own), own, own) for own in members]
-    borders = [border_of(cell.points) for cell in cells]
-    merges = MergesOfCells(n)
-    while True:
-        for place, cell in enumerate(cells):
-            others = borders[:place] + borders[place + 1 :]
-            found = merge_locally(geometry, cell, others, n_threads)
-            cells[place] = merges.add(cell, found)
-        if len(cells) == 1:
-            return merges.in_order()
-        pairs = range(0, len(cells), 2)
-        cells = [joined_cells(cells[place : place + 2]) for place in pairs]
-        borders = [joined_border(borders[place : place + 2]) for place in pairs]
+    return LocalMerges(finished(log), left, log.nodes[slots])

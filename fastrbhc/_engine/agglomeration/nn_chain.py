@@ -8,6 +8,10 @@ nearest neighbour and each merge a reciprocal pair.
 
 With a threshold λ the search stops at λ. A cluster without a neighbour below λ is finished and is
 removed. It is always alone in its chain: every later member has its predecessor within λ.
+
+In a cell of space, a cluster has no neighbour if something outside may be nearer. It is set aside
+together with its chain, and so is every chain that leads to a cluster set aside. They stay where
+they are, and remain the neighbours of others.
 """
 
 from __future__ import annotations
@@ -59,8 +63,9 @@ class Chain:
     slots: NDArray[np.int64]  # of the members
     values: NDArray[np.float64]  # d of each to the next
     size: int
-    slots_of_ranks: NDArray[np.int64]  # (n,), −1 for ranks no longer active
+    slots_of_ranks: NDArray[np.int64]  # (n,), −1 for ranks no longer active, or set aside
     first: int  # no smaller rank is active
+    one_sided: bool  # whether clusters are set aside: see `neighbors.contract`
 
 
 def nn_chain(
@@ -70,6 +75,16 @@ def nn_chain(
     report: Callable[[str, int], None],
 ) -> Merges:
     """Merge reciprocal nearest neighbours until none is nearer than the threshold."""
+    return finished(log_of_chain(space, threshold, threads, report))
+
+
+def log_of_chain(
+    space: Space,
+    threshold: float,
+    threads: Threads,
+    report: Callable[[str, int], None],
+) -> MergeLog:
+    """The merges in the order they were made, and which node each slot holds afterwards."""
     clusters, log = space.clusters, empty_log(space.clusters)
     n = log.n_alive
     chain = Chain(
@@ -84,6 +99,7 @@ def nn_chain(
         size=0,
         slots_of_ranks=np.empty(n, np.int64),
         first=0,
+        one_sided=getattr(space.index, "one_sided", False),
     )
     chain.slots_of_ranks[clusters.ranks[:n]] = np.arange(n)
 
@@ -94,10 +110,12 @@ def nn_chain(
         used, size = clusters.n_slots, chain.size
         slots = close_gaps(clusters, space.index, log, threads)
         chain.slots[:size] = new_places(slots, used)[chain.slots[:size]]
-        chain.slots_of_ranks[clusters.ranks[: slots.size]] = np.arange(slots.size)
+        ranks = clusters.ranks[: slots.size]
+        active = chain.slots_of_ranks[ranks] >= 0
+        chain.slots_of_ranks[ranks[active]] = np.flatnonzero(active)
 
     run_interruptibly(advance, {WANTS_REBUILD: rebuild}, lambda: report("merging", log.n_merges))
-    return finished(log)
+    return log
 
 
 @kernel
@@ -110,12 +128,18 @@ def _advance(chain, budget, scratch):
             return FINISHED
         if chain.size == 0:
             slots[0] = _first_slot(chain)
+            if slots[0] < 0:
+                return FINISHED
             chain.size = 1
         size = chain.size
         i = slots[size - 1]
         budget -= clusters.n_slots * clusters.width
         value, j = nearest(index, geometry, clusters, i, -1, chain.threshold, scratch)
-        if j < 0:
+        if chain.one_sided and (j < 0 or chain.slots_of_ranks[clusters.ranks[j]] < 0):
+            for k in range(size):
+                chain.slots_of_ranks[clusters.ranks[slots[k]]] = -1
+            chain.size = 0
+        elif j < 0:
             chain.slots_of_ranks[clusters.ranks[i]] = -1
             free(clusters, i)
             merged(index, clusters, i, i)
@@ -158,7 +182,12 @@ def _cut_back(chain, union, scratch):
 
 @kernel
 def _first_slot(chain):
-    """The slot of the smallest rank, so that a chain starts at the same cluster in any index."""
-    while chain.slots_of_ranks[chain.first] < 0:
+    """The slot of the smallest rank, so that a chain starts at the same cluster in any index.
+
+    −1 if all clusters are set aside.
+    """
+    while chain.first < chain.slots_of_ranks.size and chain.slots_of_ranks[chain.first] < 0:
         chain.first += 1
+    if chain.first == chain.slots_of_ranks.size:
+        return -1
     return chain.slots_of_ranks[chain.first]

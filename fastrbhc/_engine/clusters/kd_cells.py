@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastrbhc._engine.jit import kernel
+
 
 class Splits(NamedTuple):
     """A column and a value for each split; those of split s are splits 2s + 1 and 2s + 2.
@@ -20,6 +22,7 @@ class Splits(NamedTuple):
 
     columns: NDArray[np.int64]  # (cells − 1,)
     values: NDArray[np.float64]  # (cells − 1,)
+    n_columns: int
 
     @property
     def n_cells(self) -> int:
@@ -47,13 +50,35 @@ def splits_of(sample: NDArray[np.float64], n_cells: int) -> Splits:
             values[split] = ordered[(len(part) - 1) // 2]
         below = part[:, columns[split]] <= values[split]
         parts += [part[below], part[~below]]
-    return Splits(columns, values)
+    return Splits(columns, values, sample.shape[1])
 
 
 def cells_of_rows(splits: Splits, rows: NDArray[np.float64]) -> NDArray[np.int64]:
     """The number of each row's cell; the two cells of a last split are adjacent."""
-    places = np.zeros(len(rows), np.int64)
-    for _ in range(splits.n_cells.bit_length() - 1):
-        own = rows[np.arange(len(rows)), splits.columns[places]]
-        places = 2 * places + 1 + (own > splits.values[places])
-    return places - (splits.n_cells - 1)
+    cells = np.empty(len(rows), np.int64)
+    _find_cells(splits.columns, splits.values, np.ascontiguousarray(rows), cells)
+    return cells
+
+
+@kernel
+def _find_cells(columns, values, rows, cells):
+    n_splits = columns.size
+    for row in range(rows.shape[0]):
+        split = 0
+        while split < n_splits:
+            beyond = rows[row, columns[split]] > values[split]
+            split = 2 * split + (2 if beyond else 1)
+        cells[row] = split - n_splits
+
+
+def siblings(n_cells: int, cell: int) -> list[tuple[int, int]]:
+    """The other cells of so many, put together to as few as possible: first and last one each.
+
+    They are the other halves of the halves that the cell is in.
+    """
+    found, size = [], 1
+    while size < n_cells:
+        first = (cell // size ^ 1) * size
+        found.append((first, first + size))
+        size *= 2
+    return found

@@ -59,6 +59,10 @@ class Observations(NamedTuple):
         """The weight of each row."""
         return np.ones(len(self.means)) if self.weights is None else self.weights
 
+    def all_residuals(self) -> NDArray[np.float64]:
+        """The further digits of each row."""
+        return np.zeros(self.means.shape) if self.residuals is None else self.residuals
+
     def weighted(self, sample_weight: NDArray[np.float64] | None) -> Observations:
         """The same rows with their weights multiplied by the sample weights."""
         if sample_weight is None:
@@ -133,7 +137,7 @@ def order_by_value(rows: Observations) -> tuple[NDArray[np.intp], NDArray[np.boo
         parts = [rows.means] if rows.residuals is None else [rows.means, rows.residuals]
         columns = [column for part in parts for column in part.T]
         columns += [part.hashes(seed) for part in rows.sparse for seed in SEEDS]
-        order = np.lexsort((*weights, *columns))
+        order = np.lexsort((*weights, *columns, hashes))
         same[1:] = _equal_rows(rows, order[1:], order[:-1])
     return order, same
 

@@ -57,6 +57,9 @@ ROUNDING = 1.0 - 1e-9
 # with 10. It is smaller if there are more rows, or if the rows form clusters.
 FEW_COLUMNS = 8
 
+# Kernels that know the number of columns are compiled for each number, which pays from this many
+# points on.
+WORTH_COMPILING = 5_000
 
 # Weights of occupied slots and boxes are at most this.
 FINITE = 1.7e308

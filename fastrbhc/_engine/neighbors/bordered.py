@@ -28,7 +28,7 @@ from fastrbhc._engine.neighbors.contract import (
     refit_rest,
     touch,
 )
-from fastrbhc._engine.neighbors.kd_tree import widened
+from fastrbhc._engine.neighbors.kd_tree import box_layout, widened
 from fastrbhc._engine.records import record
 from fastrbhc._engine.simd import LANES, lowest_set_bit
 from fastrbhc._engine.threads import Threads
@@ -91,21 +91,23 @@ def boxes_around(
     Parameters
     ----------
     geometry : record
-        Without blocks or features of boxes.
+        Without features of boxes.
     lowest, highest : ndarray of shape (cells, d)
         Ranges of the means in each cell.
     lightest : ndarray of shape (cells,)
         The smallest weight; infinite for an empty cell.
     """
     count, d = lowest.shape
+    layout = box_layout(geometry, d)
     boxes = np.full((-(-count // LANES), box_rows(geometry, d), LANES), np.inf)
     group, lane = np.divmod(np.arange(count), LANES)
     taken = np.isfinite(lightest)
     group, lane = group[taken], lane[taken]
     low, high = widened(lowest[taken], highest[taken])
-    for k in range(d):
-        boxes[group, 2 * k, lane], boxes[group, 2 * k + 1, lane] = low[:, k], high[:, k]
-    boxes[group, 2 * d, lane] = lightest[taken]
+    for k, row in enumerate(layout.columns):
+        boxes[group, row, lane], boxes[group, row + 1, lane] = low[:, k], high[:, k]
+    for row in layout.weights:
+        boxes[group, row, lane] = lightest[taken]
     return boxes
 
 

@@ -184,7 +184,7 @@ def kd_tree(geometry: Any, clusters: Clusters, threads: Threads, audited: bool) 
     audited, the largest weights are stored as well, for ``possible_violations``.
     """
     n_features, nodes = clusters.means.shape[0], 2 * _leaves_for(clusters.n_slots)
-    layout = _layout(geometry, n_features)
+    layout = box_layout(geometry, n_features)
     index = KDTree(
         boxes=np.empty((-(-nodes // LANES), box_rows(geometry, n_features), LANES)),
         columns=np.array(layout.columns, np.int64),
@@ -201,7 +201,7 @@ def kd_tree(geometry: Any, clusters: Clusters, threads: Threads, audited: bool) 
     return index
 
 
-class _Layout(NamedTuple):
+class BoxLayout(NamedTuple):
     """The rows of a box."""
 
     columns: list[int]
@@ -210,16 +210,16 @@ class _Layout(NamedTuple):
     feature_rows: list[int]
 
 
-def _layout(geometry: Any, n_features: int) -> _Layout:
+def box_layout(geometry: Any, n_features: int) -> BoxLayout:
     """The rows of a box: those of one block of columns after another, each with the weight."""
     blocks = blocks_of(geometry, n_features)
     if not blocks:
         features = list(storage(geometry, n_features).box_features)
         rows = [2 * n_features + 1 + 2 * e for e in range(len(features))]
-        return _Layout([2 * k for k in range(n_features)], [2 * n_features], features, rows)
-    all_rows, row, cached = _Layout([], [], [], []), 0, 0
+        return BoxLayout([2 * k for k in range(n_features)], [2 * n_features], features, rows)
+    all_rows, row, cached = BoxLayout([], [], [], []), 0, 0
     for block, columns in blocks:
-        part = _layout(block, columns)
+        part = box_layout(block, columns)
         all_rows.columns.extend(row + k for k in part.columns)
         all_rows.weights.extend(row + k for k in part.weights)
         all_rows.features.extend(cached + k for k in part.features)

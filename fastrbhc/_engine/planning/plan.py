@@ -9,12 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fastrbhc._engine.agglomeration.direct import MOST_POINTS
-from fastrbhc._engine.geometry.contract import FEW_COLUMNS
+from fastrbhc._engine.geometry.contract import FEW_COLUMNS, WORTH_COMPILING
 from fastrbhc._engine.neighbors.backends import BACKENDS
-
-# Kernels that know the number of columns are compiled for each number, which pays from this many
-# points on.
-WORTH_COMPILING = 5_000
 
 # Below this much work, in pairs times columns, a second thread costs more than it gains.
 _WORTH_A_THREAD = 20_000_000
