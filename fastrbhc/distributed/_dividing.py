@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -110,8 +111,7 @@ def _divide(partition: Partition, family: Family, splits: Splits, files: Path) -
         cells = cells_of_rows(splits, points.means)
     order = stable_order(cells.astype(np.uint64))
     starts = np.append(0, np.cumsum(np.bincount(cells, minlength=n_cells)))
-    spans = zip(starts[:-1], starts[1:], strict=True)
-    borders = [border_of(points.take(order[first:last])) for first, last in spans]
+    borders = [border_of(points.take(order[first:last])) for first, last in pairwise(starts)]
     np.save(files / "rows.npy", np.take(X, order, axis=0))
     np.save(files / "places.npy", order.astype(np.int32))
     if weights is not None:

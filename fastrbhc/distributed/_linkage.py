@@ -240,8 +240,8 @@ def _check_family(family: Family) -> None:
             f"the family {part.name!r} cannot be merged cell by cell: its columns are not "
             "separate, and nothing that is known of other cells bounds the dissimilarities of "
             "their clusters. Use 'ward' for measurements, with SphericalGaussian(scale=...) if "
-            "columns differ in width, 'poisson' or another family of counts, or a product of such families; or "
-            "fastrbhc.linkage, if the rows fit into memory"
+            "columns differ in width, 'poisson' or another family of counts, or a product of such "
+            "families; or fastrbhc.linkage, if the rows fit into memory"
         )
 
 
