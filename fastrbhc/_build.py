@@ -20,6 +20,7 @@ from fastrbhc._engine.geometry.contract import usual_backend
 from fastrbhc._engine.planning.cost_model import warn_if_long
 from fastrbhc._engine.planning.execution import (
     agglomerate,
+    in_order,
     planned_clusters,
     planned_space,
     planned_threads,
@@ -49,10 +50,9 @@ def build(
     """The tree of rows that have been checked, dense or sparse; it remembers this family."""
     n, n_features = X.shape
     origin = Origin(family, n_features, missing=options.missing)
-    leaf_weights = np.ones(n) if sample_weight is None else sample_weight
     if options.threshold <= 0.0:  # d < 0 never holds
-        none = np.empty((0, 2), np.int64)
-        tree = dendrogram_of_merges(none, np.empty(0), leaf_weights, options.threshold, origin)
+        none = Merges(np.empty((0, 2), np.int64), np.empty(0))
+        tree = _tree(*none, sample_weight, n, options.threshold, origin)
         return (
             tree if options.audit is False else replace(tree, audit=report_of(tree, "proof", True))
         )
@@ -84,8 +84,10 @@ def build(
         else:
             clusters = planned_clusters(chosen, geometry, points)
             del points  # frees memory: the clusters hold them now
-            merges = agglomerate(chosen, geometry, clusters, options.threshold, report)
-            del clusters
+            made = agglomerate(chosen, geometry, clusters, options.threshold, report)
+            del clusters  # before the merges are sorted
+            merges = in_order(chosen, made, n_points)
+            del made
         if options.threshold == np.inf and merges.heights.size < n_points - 1:
             raise ValueError(
                 f"the dissimilarity of the family {family.name!r} is not finite for these rows"
@@ -93,14 +95,15 @@ def build(
         findings = None
         if points_for_audit is not None:
             findings = _examine(family, geometry, points_for_audit, chosen, merges, options, report)
-    tree, nodes = _tree(merges, point_of_row, leaf_weights, options.threshold, origin)
+    children, heights, nodes = with_repeated_rows(*merges, point_of_row, n_points)
+    del merges
+    tree = _tree(children, heights, sample_weight, n, options.threshold, origin)
     if findings is None:
         return tree
     departure = None
     if findings.greedy is not None:
-        greedy_tree, _ = _tree(
-            findings.greedy, point_of_row, leaf_weights, options.threshold, origin
-        )
+        children, heights, _ = with_repeated_rows(*findings.greedy, point_of_row, n_points)
+        greedy_tree = _tree(children, heights, sample_weight, n, options.threshold, origin)
         departure = first_departure(tree, greedy_tree)
         if departure is None and len(greedy_tree.merges) > len(tree.merges):
             departure = len(tree.merges)
@@ -164,21 +167,22 @@ def _examine(
             greedy = _directly(reducible, geometry, points, options.threshold)
         else:
             clusters = planned_clusters(exact, geometry, points)
-            greedy = agglomerate(exact, geometry, clusters, options.threshold, report)
+            made = agglomerate(exact, geometry, clusters, options.threshold, report)
+            greedy = in_order(exact, made, n)
     return _Findings(tally, sample, greedy)
 
 
 def _tree(
-    merges: Merges,
-    point_of_row: NDArray[np.int64],
-    leaf_weights: NDArray[np.float64],
+    children: NDArray[np.int64],
+    heights: NDArray[np.float64],
+    sample_weight: NDArray[np.float64] | None,
+    n: int,
     threshold: float,
     origin: Origin,
-) -> tuple[Dendrogram, NDArray[np.int64]]:
-    """The tree of the rows from the merges of the distinct points, and the node of each point."""
-    n_points = int(point_of_row.max()) + 1
-    children, heights, nodes = with_repeated_rows(*merges, point_of_row, n_points)
-    return dendrogram_of_merges(children, heights, leaf_weights, threshold, origin), nodes
+) -> Dendrogram:
+    """The tree of n rows."""
+    leaf_weights = np.ones(n) if sample_weight is None else sample_weight
+    return dendrogram_of_merges(children, heights, leaf_weights, threshold, origin)
 
 
 def _sample(n: int, m: int) -> NDArray[np.int64] | None:

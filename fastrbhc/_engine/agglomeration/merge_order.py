@@ -21,12 +21,15 @@ def by_level(merges: Merges, n: int) -> Merges:
     children, heights = merges
     levels = subtree_maxima(children, heights, n)
     order = stable_order(levels)
-    tied = levels[order[1:]] == levels[order[:-1]]
+    ordered = levels[order]
+    tied = ordered[1:] == ordered[:-1]
+    del ordered
     if tied.any():
         places = np.flatnonzero(np.append(tied, False) | np.append(False, tied))
         some = order[places]
         depths, ranks = _depths_and_ranks(children, n)
         order[places] = some[np.lexsort((ranks[some], depths[some], levels[some]))]
+    del levels  # frees memory
     return Merges(in_order(children, order, n), heights[order])
 
 

@@ -126,7 +126,9 @@ def order_by_value(rows: Observations) -> tuple[NDArray[np.intp], NDArray[np.boo
     weights = () if rows.weights is None else (rows.weights,)
     order = np.lexsort((*weights, hashes)) if weights else stable_order(hashes)
     same = np.zeros(order.size, bool)
-    same[1:] = hashes[order[1:]] == hashes[order[:-1]]
+    hashes = hashes[order]
+    same[1:] = hashes[1:] == hashes[:-1]
+    del hashes
     candidates = np.flatnonzero(same)
     if not _equal_rows(rows, order[candidates], order[candidates - 1]).all():
         # Two different rows have the same hash: about once in 2⁶⁴/n² data sets.

@@ -10,6 +10,7 @@ import numpy as np
 from fastrbhc._engine.agglomeration.greedy import greedy
 from fastrbhc._engine.agglomeration.levels import levels
 from fastrbhc._engine.agglomeration.merge_log import Merges
+from fastrbhc._engine.agglomeration.merge_order import by_level
 from fastrbhc._engine.agglomeration.nn_chain import nn_chain
 from fastrbhc._engine.agglomeration.space import Space
 from fastrbhc._engine.clusters.build import clusters_of_points
@@ -59,7 +60,7 @@ def agglomerate(
     threshold: float,
     report: Callable[[str, int], None],
 ) -> Merges:
-    """The merges of the clusters, which are overwritten."""
+    """The merges in the order they were made; the clusters are overwritten."""
     n, made = clusters.n_slots, None
     separate = separate_columns(geometry, 0, clusters.means.shape[0], 1.0)
     if plan.algorithm == "greedy" and threshold > 0.0 and separate is not None:
@@ -84,3 +85,11 @@ def agglomerate(
         np.concatenate([made.children, np.sort(nodes[rest.children], axis=1)]),
         np.concatenate([np.zeros(first), rest.heights]),
     )
+
+
+def in_order(plan: Plan, merges: Merges, n: int) -> Merges:
+    """The merges of n points in an order that does not depend on how they were found.
+
+    Sorting them takes memory, so that the clusters should have been freed.
+    """
+    return by_level(merges, n) if plan.algorithm == "levels" else merges
