@@ -20,10 +20,13 @@ from fastrbhc._engine.geometry.contract import usual_backend
 from fastrbhc._engine.planning.cost_model import warn_if_long
 from fastrbhc._engine.planning.execution import (
     agglomerate,
+    agglomerate_cells,
     in_order,
+    planned_cells,
     planned_clusters,
     planned_space,
     planned_threads,
+    worth_dividing,
 )
 from fastrbhc._engine.planning.plan import Plan, plan
 from fastrbhc._options import CheckedOptions
@@ -81,6 +84,10 @@ def build(
         if chosen.algorithm == "direct":
             merges = _directly(reducible, geometry, points, options.threshold)
             report("merging", merges.heights.size)
+        elif worth_dividing(chosen, geometry, points, options.threshold):
+            cells = planned_cells(points)
+            del points  # frees memory: the cells hold them now
+            merges = in_order(chosen, agglomerate_cells(chosen, geometry, cells, report), n_points)
         else:
             clusters = planned_clusters(chosen, geometry, points)
             del points  # frees memory: the clusters hold them now

@@ -12,7 +12,7 @@ increase with the ranks of the rows among all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,10 +26,14 @@ from fastrbhc._engine.clusters.build import clusters_of_points
 from fastrbhc._engine.clusters.kd_cells import Splits, cells_of_rows
 from fastrbhc._engine.clusters.observations import Observations, column_ranges
 from fastrbhc._engine.clusters.scratch import new_scratch
-from fastrbhc._engine.geometry.contract import for_clusters
+from fastrbhc._engine.geometry.contract import for_clusters, with_columns
 from fastrbhc._engine.neighbors.bordered import bordered, boxes_around
 from fastrbhc._engine.neighbors.kd_tree import kd_tree
 from fastrbhc._engine.threads import Threads
+from fastrbhc._engine.traversal import renumbered
+
+# Rows that are divided among cells together.
+_ROWS_AT_A_TIME = 1 << 16
 
 
 class Cell(NamedTuple):
@@ -37,7 +41,7 @@ class Cell(NamedTuple):
 
     points: Observations  # their weights and means
     keys: NDArray[Any]  # (n,), unique, ascending
-    nodes: NDArray[np.int64]  # (n,), which nodes of the whole tree they are
+    nodes: NDArray[Any]  # (n,), which nodes of the whole tree they are
 
 
 class Border(NamedTuple):
@@ -93,9 +97,17 @@ def joined_cells(cells: Sequence[Cell]) -> Cell:
 
 
 def merge_locally(
-    geometry: Any, cell: Cell, others: Sequence[Border], n_threads: int = 1
+    geometry: Any,
+    cell: Cell,
+    others: Sequence[Border],
+    n_threads: int = 1,
+    columns: tuple[int, ...] = (),
+    report: Callable[[str, int], None] = lambda stage, done: None,
 ) -> LocalMerges:
-    """Merge reciprocal nearest neighbours of a cell, of which nothing in other cells is nearer."""
+    """Merge reciprocal nearest neighbours of a cell, of which nothing in other cells is nearer.
+
+    ``columns`` has one entry per column if kernels are to know their number.
+    """
     n, d = cell.points.shape
     if n < 2:
         nothing = Merges(np.empty((0, 2), np.int64), np.empty(0))
@@ -109,8 +121,8 @@ def merge_locally(
     )
     with Threads([new_scratch(geometry, d) for _ in range(n_threads)]) as threads:
         index = bordered(kd_tree(geometry, clusters, threads, False), outside)
-        space = Space(for_clusters(geometry, clusters), clusters, index)
-        log = log_of_levels(space, np.inf, threads, lambda *_: None)
+        space = Space(with_columns(for_clusters(geometry, clusters), columns), clusters, index)
+        log = log_of_levels(space, np.inf, threads, report)
     slots = np.flatnonzero(~np.isnan(clusters.weights[: clusters.n_slots]))
     ranks = clusters.ranks[slots]
     slots, ranks = slots[np.argsort(ranks)], np.sort(ranks)
@@ -126,43 +138,72 @@ class MergesOfCells:
     """The merges of all cells so far, with nodes of the whole tree."""
 
     def __init__(self, n_leaves: int) -> None:
-        self._children: list[NDArray[np.int64]] = []
-        self._heights: list[NDArray[np.float64]] = []
-        self._n_leaves = self._next = n_leaves
+        self._children = np.empty((n_leaves - 1, 2), np.int64)
+        self._heights = np.empty(n_leaves - 1)
+        self._n_leaves, self.count = n_leaves, 0
 
     def add(self, cell: Cell, found: LocalMerges) -> Cell:
         """Number the merges of a cell; returns what is left, with nodes of the whole tree."""
         children, heights = found.merges
-        nodes = np.concatenate([cell.nodes, self._next + np.arange(heights.size)])
-        self._children.append(np.sort(nodes[children], axis=1))
-        self._heights.append(heights)
-        self._next += heights.size
-        return found.left._replace(nodes=nodes[found.left.nodes])
+        first, self.count = self.count, self.count + heights.size
+        next_node, left = self._n_leaves + first, found.left.nodes
+        self._children[first : self.count] = renumbered(children, cell.nodes, next_node)
+        self._heights[first : self.count] = heights
+        n = cell.nodes.size
+        leaves = cell.nodes[np.minimum(left, n - 1)]
+        return found.left._replace(nodes=np.where(left < n, leaves, left + (next_node - n)))
+
+    def made(self) -> Merges:
+        """All merges, in the order in which they were added."""
+        return Merges(self._children[: self.count], self._heights[: self.count])
 
     def in_order(self) -> Merges:
         """All merges, in the order of `linkage`."""
-        merges = Merges(np.concatenate(self._children), np.concatenate(self._heights))
-        return by_level(merges, self._n_leaves)
+        return by_level(self.made(), self._n_leaves)
+
+
+def cells_of_points(points: Observations, splits: Splits) -> list[Cell]:
+    """The points of each cell. Their order decides ties, as in all other algorithms."""
+    n = points.shape[0]
+    label = np.empty(n, np.int32)
+    for start in range(0, n, _ROWS_AT_A_TIME):
+        part = slice(start, start + _ROWS_AT_A_TIME)
+        label[part] = cells_of_rows(splits, points.means[part])
+    members = [np.flatnonzero(label == number) for number in range(splits.n_cells)]
+    numbers = [own.astype(np.int32) for own in members]
+    return [
+        Cell(points.take(own), number, number) for own, number in zip(members, numbers, strict=True)
+    ]
+
+
+def merge_cells(
+    geometry: Any,
+    cells: list[Cell],
+    n_threads: int,
+    columns: tuple[int, ...] = (),
+    report: Callable[[str, int], None] = lambda stage, done: None,
+) -> MergesOfCells:
+    """Merge cell by cell, then two cells at a time, until there is one. The list is emptied."""
+    merges = MergesOfCells(sum(cell.keys.size for cell in cells))
+    borders = [border_of(cell.points) for cell in cells]
+
+    def report_merges(stage: str, done: int) -> None:
+        if stage == "merging":
+            report(stage, merges.count + done)
+
+    while True:
+        left: list[Cell] = []
+        for place in range(len(borders)):
+            cell, others = cells.pop(0), borders[:place] + borders[place + 1 :]
+            found = merge_locally(geometry, cell, others, n_threads, columns, report_merges)
+            left.append(merges.add(cell, found))
+        if len(left) == 1:
+            return merges
+        pairs = range(0, len(left), 2)
+        cells = [joined_cells(left[place : place + 2]) for place in pairs]
+        borders = [joined_border(borders[place : place + 2]) for place in pairs]
 
 
 def merge_in_cells(geometry: Any, points: Observations, splits: Splits, n_threads: int) -> Merges:
-    """The tree of points, cell by cell, then two cells at a time, until there is one.
-
-    The order of the points decides ties, as in all other algorithms.
-    """
-    n = points.shape[0]
-    label = cells_of_rows(splits, points.means)
-    members = [np.flatnonzero(label == number) for number in range(splits.n_cells)]
-    cells = [Cell(points.take(own), own, own) for own in members]
-    borders = [border_of(cell.points) for cell in cells]
-    merges = MergesOfCells(n)
-    while True:
-        for place, cell in enumerate(cells):
-            others = borders[:place] + borders[place + 1 :]
-            found = merge_locally(geometry, cell, others, n_threads)
-            cells[place] = merges.add(cell, found)
-        if len(cells) == 1:
-            return merges.in_order()
-        pairs = range(0, len(cells), 2)
-        cells = [joined_cells(cells[place : place + 2]) for place in pairs]
-        borders = [joined_border(borders[place : place + 2]) for place in pairs]
+    """The tree of points, from cells."""
+    return merge_cells(geometry, cells_of_points(points, splits), n_threads).in_order()

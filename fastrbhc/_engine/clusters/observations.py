@@ -51,9 +51,9 @@ class Observations(NamedTuple):
         ``sizes`` is what `storage` of the geometry returns.
         """
         width = self.shape[1]
-        numbers = 2 + 2 * width + sizes.scatter + sizes.cached + sizes.scan_features
+        numbers = 1 + 2 * width + sizes.scatter + sizes.cached + sizes.scan_features
         entries = sum(16 + 32 * part.width for part in self.sparse)
-        return 8 * numbers + (4 * width if sizes.mirrored else 0) + 5 * width + entries + 120
+        return 8 * numbers + (4 * width if sizes.mirrored else 0) + 5 * width + entries + 100
 
     def all_weights(self) -> NDArray[np.float64]:
         """The weight of each row."""
