@@ -20,9 +20,13 @@ from fastrbhc._engine.geometry.contract import usual_backend
 from fastrbhc._engine.planning.cost_model import warn_if_long
 from fastrbhc._engine.planning.execution import (
     agglomerate,
+    agglomerate_cells,
+    in_order,
+    planned_cells,
     planned_clusters,
     planned_space,
     planned_threads,
+    worth_dividing,
 )
 from fastrbhc._engine.planning.plan import Plan, plan
 from fastrbhc._options import CheckedOptions
@@ -51,11 +55,10 @@ def build(
     """The tree of rows that have been checked, dense or sparse; it remembers this family."""
     n, n_features = X.shape
     origin = Origin(family, n_features, missing=options.missing)
-    leaf_weights = np.ones(n) if sample_weight is None else sample_weight
     if options.threshold <= 0.0:  # d < 0 never holds
         origin = replace(origin, algorithm="greedy")
-        none = np.empty((0, 2), np.int64)
-        tree = dendrogram_of_merges(none, np.empty(0), leaf_weights, options.threshold, origin)
+        none = Merges(np.empty((0, 2), np.int64), np.empty(0))
+        tree = _tree(*none, sample_weight, n, options.threshold, origin)
         return (
             tree if options.audit is False else replace(tree, audit=report_of(tree, "proof", True))
         )
@@ -85,18 +88,27 @@ def build(
         if chosen.algorithm == "direct":
             merges = _directly(reducible, geometry, points, options.threshold)
             report("merging", merges.heights.size)
+        elif worth_dividing(chosen, geometry, points, options.threshold):
+            cells = planned_cells(points)
+            del points  # frees memory: the cells hold them now
+            merges = in_order(chosen, agglomerate_cells(chosen, geometry, cells, report), n_points)
         else:
             clusters = planned_clusters(chosen, geometry, points)
             del points  # frees memory: the clusters hold them now
-            merges = agglomerate(chosen, geometry, clusters, options.threshold, report)
-            del clusters
+            made = agglomerate(chosen, geometry, clusters, options.threshold, report)
+            del clusters  # before the merges are sorted
+            merges = in_order(chosen, made, n_points)
+            del made
         if options.threshold == np.inf and merges.heights.size < n_points - 1:
             raise ValueError(
                 f"the dissimilarity of the family {family.name!r} is not finite for these rows"
             )
-        tree, nodes = _tree(merges, point_of_row, leaf_weights, options.threshold, origin)
-        if points_for_audit is None:
-            return tree
+    children, heights, nodes = with_repeated_rows(*merges, point_of_row, n_points)
+    if points_for_audit is None:
+        del merges  # frees memory
+        return _tree(children, heights, sample_weight, n, options.threshold, origin)
+    tree = _tree(children, heights, sample_weight, n, options.threshold, origin)
+    with Progress(options.progress, totals) as report:
         return audited(
             tree, nodes, merges, points_for_audit, point_of_row, geometry, chosen, options, report
         )
@@ -107,7 +119,7 @@ def audited(
     nodes: NDArray[np.int64],
     merges: Merges,
     points: Observations,
-    point_of_row: NDArray[np.int64],
+    point_of_row: NDArray[np.int32],
     geometry: Any,
     chosen: Plan,
     options: CheckedOptions,
@@ -123,9 +135,9 @@ def audited(
     findings = _examine(family, geometry, points, chosen, merges, options, report)
     departure = None
     if findings.greedy is not None:
-        leaf_weights = tree.node_weights[: tree.n_leaves]
-        greedy_tree, _ = _tree(
-            findings.greedy, point_of_row, leaf_weights, options.threshold, origin
+        children, heights, _ = with_repeated_rows(*findings.greedy, point_of_row, len(nodes))
+        greedy_tree = _tree(
+            children, heights, tree.leaf_weights, tree.n_leaves, options.threshold, origin
         )
         departure = first_departure(tree, greedy_tree)
         if departure is None and len(greedy_tree.merges) > len(tree.merges):
@@ -190,21 +202,22 @@ def _examine(
             greedy = _directly(reducible, geometry, points, options.threshold)
         else:
             clusters = planned_clusters(exact, geometry, points)
-            greedy = agglomerate(exact, geometry, clusters, options.threshold, report)
+            made = agglomerate(exact, geometry, clusters, options.threshold, report)
+            greedy = in_order(exact, made, n)
     return _Findings(tally, sample, greedy)
 
 
 def _tree(
-    merges: Merges,
-    point_of_row: NDArray[np.int64],
-    leaf_weights: NDArray[np.float64],
+    children: NDArray[np.int64],
+    heights: NDArray[np.float64],
+    sample_weight: NDArray[np.float64] | None,
+    n: int,
     threshold: float,
     origin: Origin,
-) -> tuple[Dendrogram, NDArray[np.int64]]:
-    """The tree of the rows from the merges of the distinct points, and the node of each point."""
-    n_points = int(point_of_row.max()) + 1
-    children, heights, nodes = with_repeated_rows(*merges, point_of_row, n_points)
-    return dendrogram_of_merges(children, heights, leaf_weights, threshold, origin), nodes
+) -> Dendrogram:
+    """The tree of n rows."""
+    leaf_weights = np.ones(n) if sample_weight is None else sample_weight
+    return dendrogram_of_merges(children, heights, leaf_weights, threshold, origin)
 
 
 def _sample(n: int, m: int) -> NDArray[np.int64] | None:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import fastrbhc
 from fastrbhc._engine.agglomeration.cells import (
     Border,
     border_of,
@@ -11,6 +12,7 @@ from fastrbhc._engine.agglomeration.cells import (
 )
 from fastrbhc._engine.clusters.kd_cells import siblings
 from fastrbhc._engine.clusters.observations import Observations
+from fastrbhc._engine.planning import execution
 from fastrbhc.families import as_family, geometry_of
 
 
@@ -59,7 +61,7 @@ def test_a_single_point_and_none():
             as_family("ward").geometry(1), Observations(np.ones((n, 1))), others, True
         )
         assert found.nodes.tolist() == list(range(n))
-        assert found.points.weights.tolist() == [1.0] * n
+        assert found.points.all_weights().tolist() == [1.0] * n
 
 
 def test_borders():
@@ -79,3 +81,49 @@ def test_siblings_are_all_other_cells(n_cells):
     for cell in range(n_cells):
         others = [other for first, last in siblings(n_cells, cell) for other in range(first, last)]
         assert sorted([*others, cell]) == list(range(n_cells))
+
+
+# Many points
+
+
+def in_cells_and_not(monkeypatch, X, **options):
+    """Trees of `linkage` with cells and without; whether there were any."""
+    reference = fastrbhc.linkage(X, **options)
+    divided = []
+
+    def noting(points):
+        divided.append(points.shape[0])
+        return planned(points)
+
+    planned = execution.planned_cells
+    with monkeypatch.context() as patched:
+        patched.setattr("fastrbhc._build.planned_cells", noting)
+        for d in execution.MANY_POINTS:
+            patched.setitem(execution.MANY_POINTS, d, 1_000)
+        computed = fastrbhc.linkage(X, **options)
+    for name in ("merges", "heights", "weights", "steps"):
+        np.testing.assert_array_equal(getattr(computed, name), getattr(reference, name))
+    return bool(divided)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_many_points_are_merged_in_cells(monkeypatch, d, n_jobs):
+    rng = np.random.default_rng(d)
+    X, weights = rng.random((6_000, d)), rng.integers(0, 4, 6_000) * 0.5
+    assert in_cells_and_not(monkeypatch, X, family="ward", n_jobs=n_jobs)
+    assert in_cells_and_not(monkeypatch, X, family="log_normal", n_jobs=n_jobs, progress=True)
+    assert in_cells_and_not(monkeypatch, X, family="ward", sample_weight=weights, audit=True)
+    lattice = rng.integers(0, 6_000 if d == 1 else 60, (6_000, d)).astype(float)
+    assert in_cells_and_not(monkeypatch, lattice, family="ward", n_jobs=n_jobs)
+
+
+def test_not_all_points_are_divided(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.random((3_000, 3)) + 0.1
+    for family in ("von_mises_fisher", "poisson"):
+        assert not in_cells_and_not(monkeypatch, X, family=family)
+    assert not in_cells_and_not(monkeypatch, rng.random((3_000, 4)), family="ward")
+    options = {"threshold": 0.01}, {"algorithm": "nn_chain"}, {"neighbors": "brute"}
+    for option in (*options, {"sample_weight": 10.0 ** rng.uniform(-6, 0, 3_000)}):
+        assert not in_cells_and_not(monkeypatch, X, family="ward", **option)

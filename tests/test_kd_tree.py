@@ -374,6 +374,27 @@ def test_the_nearest_of_every_slot(family):
         assert slot == -1
 
 
+def test_boxes_past_the_last_slot_are_not_read():
+    """Their memory is never written to, so that it may hold anything."""
+    data = Data(continuous_rows("spherical_gaussian", 5_003, 2, seed=8))
+    geometry, clusters, index, threads = indexed("spherical_gaussian", data)
+    scratch = threads.scratches[0]
+    for n_merges in (0, 1_500, 1_000):
+        merge_at_random(geometry, clusters, n_merges, seed=8)
+        index.boxes[1:] = 0.0  # boxes that hold whatever is asked for
+        index.boxes[1:, 0], index.boxes[1:, 2] = -np.inf, -np.inf
+        index.boxes[1:, 1], index.boxes[1:, 3] = np.inf, np.inf
+        index.rebuild(clusters, threads)
+        weights, means = clusters.weights[: clusters.n_slots], clusters.means
+        for i in range(0, clusters.n_slots, 97):
+            squares = ((means[:, : clusters.n_slots] - means[:, i : i + 1]) ** 2).sum(axis=0)
+            values = squares * weights * weights[i] / (weights + weights[i])
+            values[i] = np.inf
+            value, slot = find_nearest(index, geometry, clusters, i, -1, np.inf, scratch)
+            assert slot == np.argmin(values)
+            assert 2.0 * value == pytest.approx(values[slot], rel=1e-9)
+
+
 # The order of the slots
 
 

@@ -293,7 +293,7 @@ def test_memory_grows_with_the_columns(family):
     [("spherical_gaussian", "levels"), ("poisson", "greedy"), ("gaussian", "nn_chain")],
 )
 def test_memory_is_about_what_is_needed(family, algorithm, n_features):
-    n, geometry = 4_000, as_family(family).geometry(n_features)
+    n, geometry = 8_000, as_family(family).geometry(n_features)
     points = Observations(continuous_rows(family, n, n_features, seed=3))
     way = Plan(algorithm, "kd_tree", 1, ())
 
@@ -307,3 +307,16 @@ def test_memory_is_about_what_is_needed(family, algorithm, n_features):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert 0.6 < n * bytes_per_row(geometry, n_features) / peak < 1.7
+
+
+@pytest.mark.parametrize(("many", "most"), [(10**9, 155), (1_000, 100)])
+def test_bytes_per_row_of_a_whole_tree(monkeypatch, many, most):
+    """With and without cells; parts of arrays that are never written to count as well here."""
+    monkeypatch.setitem(execution.MANY_POINTS, 2, many)
+    X = np.random.default_rng(0).random((100_000, 2))
+    linkage(X[:10_000], "ward", n_jobs=2)  # compiles
+    tracemalloc.start()
+    linkage(X, "ward", n_jobs=2)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak / len(X) < most

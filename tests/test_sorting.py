@@ -48,9 +48,9 @@ def test_long_runs_are_sorted_by_all_digits(monkeypatch):
     lowest = []
     by_digits = _sorting._by_digits
 
-    def noting(bits, from_bit):
+    def noting(values, order, from_bit):
         lowest.append(from_bit)
-        return by_digits(bits, from_bit)
+        return by_digits(values, order, from_bit)
 
     monkeypatch.setattr(_sorting, "_by_digits", noting)
     stable_order(KEYS["heights"](np.random.default_rng(1)))

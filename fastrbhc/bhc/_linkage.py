@@ -170,5 +170,4 @@ def build(
 
 def in_given_order(tree: BayesianDendrogram, order: NDArray[np.intp]) -> BayesianDendrogram:
     """The same tree, with leaf i renumbered as order[i]."""
-    merges = np.sort(renumbered(tree.merges, order.astype(np.int64), tree.n_leaves), axis=1)
-    return replace(tree, merges=merges)
+    return replace(tree, merges=renumbered(tree.merges, order.astype(np.int64), tree.n_leaves))

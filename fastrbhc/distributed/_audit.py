@@ -39,7 +39,7 @@ def audited_tree(tree: Dendrogram, source: Source, audit: Any, n_threads: int) -
     del X, found, rows
     # From merges of rows to those of points: which nodes are copies of one point?
     n, m = tree.n_leaves, points.shape[0]
-    point_of_node = common_labels(tree.merges, point_of_row)
+    point_of_node = common_labels(tree.merges, point_of_row.astype(np.int64))
     in_steps = np.argsort(tree.steps)
     copies = point_of_node[n:][in_steps] >= 0  # the first of them all
     made = np.empty(n - 1, np.int64)

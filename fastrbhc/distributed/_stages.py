@@ -21,7 +21,7 @@ from fastrbhc._engine.agglomeration.merge_order import (
 )
 from fastrbhc._engine.clusters.duplicates import collapse, with_repeated_rows
 from fastrbhc._engine.clusters.observations import Observations, hash_rows, weighted
-from fastrbhc._engine.geometry.contract import usual_backend
+from fastrbhc._engine.geometry.contract import WORTH_COMPILING, usual_backend
 from fastrbhc._engine.planning.cost_model import warn_if_long
 from fastrbhc._engine.planning.execution import agglomerate, planned_clusters
 from fastrbhc._engine.planning.plan import plan
@@ -186,7 +186,10 @@ def _merged(
         nothing = Observations(np.full((1, points.shape[1]), np.nan))
         in_their_order, clusters = ordered(merges, leaves)
         return _Found(in_their_order, root, nothing, clusters.take(root))
-    found = merge_locally(geometry, points, others, setting.family.reducible, setting.n_threads)
+    columns = tuple(range(points.shape[1])) if n >= WORTH_COMPILING else ()
+    found = merge_locally(
+        geometry, points, others, setting.family.reducible, setting.n_threads, columns
+    )
     in_their_order, clusters = ordered(found.merges, leaves)
     places = np.empty_like(in_their_order.steps)
     places[in_their_order.steps] = np.arange(places.size)

@@ -386,12 +386,18 @@ def dendrogram_of_merges(
     """The tree of merges in the order they were made, which need not be the order of levels."""
     n = leaf_weights.size
     levels = subtree_maxima(children, heights, n)
-    in_their_order = bool((levels[1:] >= levels[:-1]).all())
-    steps = np.arange(levels.size) if in_their_order else stable_order(levels)
-    merges = in_order(children, steps, n)
+    if (levels[1:] >= levels[:-1]).all():
+        del levels  # frees memory
+        steps = np.arange(heights.size)
+        owned = children.base is None and (children[:, 0] < children[:, 1]).all()  # no view
+        merges = children if owned else np.sort(children, axis=1)
+        heights = heights if heights.base is None else heights.copy()
+    else:
+        steps = stable_order(levels)
+        merges, heights = in_order(children, steps, n), heights[steps]
     return Dendrogram(
         merges,
-        heights[steps],
+        heights,
         merged_sums(merges, leaf_weights),
         n,
         threshold,

@@ -22,7 +22,7 @@ from fastrbhc._engine.agglomeration.space import Space
 from fastrbhc._engine.clusters.build import clusters_of_points
 from fastrbhc._engine.clusters.observations import Observations, column_ranges
 from fastrbhc._engine.clusters.scratch import new_scratch
-from fastrbhc._engine.geometry.contract import WORTH_COMPILING, for_clusters, with_columns
+from fastrbhc._engine.geometry.contract import for_clusters, with_columns
 from fastrbhc._engine.neighbors.bordered import bordered, boxes_around
 from fastrbhc._engine.neighbors.kd_tree import kd_tree
 from fastrbhc._engine.threads import Threads
@@ -44,7 +44,8 @@ class LocalMerges(NamedTuple):
 
     merges: Merges
     points: Observations  # of the clusters left, in the order of their keys
-    nodes: NDArray[np.int64]  # which nodes these are
+    ranks: NDArray[Any]  # the rank of each among the clusters of the cell
+    nodes: NDArray[Any]  # which nodes these are
 
 
 def border_of(points: Observations) -> Border:
@@ -71,13 +72,17 @@ def merge_locally(
     others: Sequence[Border],
     reducible: bool,
     n_threads: int = 1,
+    columns: tuple[int, ...] = (),
     report: Callable[[str, int], None] = lambda *_: None,
 ) -> LocalMerges:
-    """Merge reciprocal nearest neighbours of a cell, of which nothing in other cells is nearer."""
+    """Merge reciprocal nearest neighbours of a cell, of which nothing in other cells is nearer.
+
+    ``columns`` has one entry per column if kernels are to know their number.
+    """
     n, d = points.shape
     if n < 2:
         nothing = Merges(np.empty((0, 2), np.int64), np.empty(0))
-        return LocalMerges(nothing, points, np.arange(n))
+        return LocalMerges(nothing, points, np.arange(n), np.arange(n))
     clusters = clusters_of_points(geometry, points, padded=True, mirrored=False)
     del points
     outside = boxes_around(
@@ -88,8 +93,7 @@ def merge_locally(
     )
     with Threads([new_scratch(geometry, d) for _ in range(n_threads)]) as threads:
         index = bordered(kd_tree(geometry, clusters, threads, False), outside)
-        known = with_columns(geometry, tuple(range(d)) if n >= WORTH_COMPILING else ())
-        space = Space(for_clusters(known, clusters), clusters, index)
+        space = Space(with_columns(for_clusters(geometry, clusters), columns), clusters, index)
         algorithm = log_of_levels if reducible else log_of_chain
         log = algorithm(space, np.inf, threads, report)
     slots = np.flatnonzero(~np.isnan(clusters.weights[: clusters.n_slots]))
@@ -99,4 +103,4 @@ def merge_locally(
         np.ascontiguousarray(clusters.residuals[:, slots].T),
         clusters.weights[slots],
     )
-    return LocalMerges(finished(log), left, log.nodes[slots])
+    return LocalMerges(finished(log), left, clusters.ranks[slots], log.nodes[slots])

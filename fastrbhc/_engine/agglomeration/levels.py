@@ -44,7 +44,6 @@ from fastrbhc._engine.agglomeration.merge_log import (
     new_places,
     record_merge,
 )
-from fastrbhc._engine.agglomeration.merge_order import by_level
 from fastrbhc._engine.agglomeration.rounds import (
     STRETCH,
     LevelStart,
@@ -116,9 +115,11 @@ def levels(
     threads: Threads,
     report: Callable[[str, int], None],
 ) -> Merges:
-    """Merge reciprocal nearest neighbours by rising levels, up to the threshold."""
-    n = space.clusters.n_slots
-    return by_level(finished(log_of_levels(space, threshold, threads, report)), n)
+    """Merge reciprocal nearest neighbours by rising levels, up to the threshold.
+
+    The merges are in the order of the rounds; `merge_order` has the one of the greedy tree.
+    """
+    return finished(log_of_levels(space, threshold, threads, report))
 
 
 def log_of_levels(

@@ -45,7 +45,7 @@ def link_all(clusters, nodes, links, n):
         link(clusters, nodes, links, i, links.values[i], links.neighbors[i])
 
 
-def relocate_links(links: Links, slots: NDArray[np.int64], places: NDArray[np.int64]) -> None:
+def relocate_links(links: Links, slots: NDArray[np.int64], places: NDArray[np.int32]) -> None:
     """Move the links along with their clusters, and renumber the neighbours."""
     n = slots.size
     for values in (links.values, links.neighbors, links.nodes, links.ranks):

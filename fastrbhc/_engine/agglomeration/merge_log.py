@@ -30,7 +30,7 @@ class MergeLog:
 
     children: NDArray[np.int64]  # (n − 1, 2)
     heights: NDArray[np.float64]  # (n − 1,)
-    nodes: NDArray[np.int64]  # (slots,), the node in each slot, −1 for a free slot
+    nodes: NDArray[np.int32]  # (slots,), the node in each slot, −1 for a free slot
     n_merges: int  # number of merges so far
     n_alive: int  # number of active clusters
 
@@ -84,8 +84,8 @@ def close_gaps(
     return slots
 
 
-def new_places(slots: NDArray[np.int64], used: int) -> NDArray[np.int64]:
+def new_places(slots: NDArray[np.int64], used: int) -> NDArray[np.int32]:
     """The new slot of each old slot; −1 for free slots."""
-    places = np.full(used, -1)
-    places[slots] = np.arange(slots.size)
+    places = np.full(used, -1, np.int32)
+    places[slots] = np.arange(slots.size, dtype=np.int32)
     return places

@@ -52,6 +52,7 @@ def by_level(merges: Merges, n: int) -> Merges:
     if places.size:
         depths, keys, _ = _depths_and_keys(children, np.zeros(n, np.int64), np.arange(n))
         order[places] = _in_order(Ordering(levels, depths, keys), order[places])
+    del levels  # frees memory
     return Merges(in_order(children, order, n), heights[order])
 
 
@@ -103,7 +104,8 @@ def order_of(merges: Ordering) -> NDArray[np.int64]:
 
 def _tied(levels: NDArray[np.float64], order: NDArray[np.int64]) -> NDArray[np.int64]:
     """The places in the order at which a level is not the only one of its value."""
-    tied = levels[order[1:]] == levels[order[:-1]]
+    in_order = levels[order]
+    tied = in_order[1:] == in_order[:-1]
     if not tied.any():
         return np.empty(0, np.int64)
     return np.flatnonzero(np.append(tied, False) | np.append(False, tied))

@@ -70,7 +70,7 @@ def new_rounds(n: int, capacity: int, threshold: float) -> Rounds:
         cutoff=threshold,
         halved=False,
     )
-    queries.queue[:n] = np.arange(n)
+    queries.queue[:n] = np.arange(n, dtype=np.int32)
     reverse = ReverseNeighbors(np.full(capacity, -1, np.int32), np.full(capacity, -1, np.int32))
     most_pairs = capacity // 2 + 1
     return Rounds(
@@ -120,14 +120,17 @@ def next_level(rounds, n_slots):
 def enlist(rounds):
     """Enter the slots that were looked up into the lists of their neighbours."""
     reverse, queries, count = rounds.reverse, rounds.queries, rounds.n_queued
+    # Before the first level nothing is merged, and the list of all slots is not needed.
+    noted = count if rounds.level > -np.inf else 0
     for q in range(count):
         x = queries.queue[q]
         y = queries.neighbors[x]
-        rounds.found[q] = x
+        if q < noted:
+            rounds.found[q] = x
         if y >= 0:
             reverse.next[x] = reverse.head[y]
             reverse.head[y] = x
-    rounds.n_queued, rounds.n_found, rounds.looked_up = 0, count, False
+    rounds.n_queued, rounds.n_found, rounds.looked_up = 0, noted, False
 
 
 @kernel
@@ -258,7 +261,7 @@ def _leave_list(reverse, neighbor, slot):
         z = following
 
 
-def relocate(rounds: Rounds, slots: NDArray[np.int64], places: NDArray[np.int64]) -> None:
+def relocate(rounds: Rounds, slots: NDArray[np.int64], places: NDArray[np.int32]) -> None:
     """Move neighbours and lists along with their clusters."""
     n, queries, reverse = slots.size, rounds.queries, rounds.reverse
     for values in (queries.values, queries.neighbors, reverse.head, reverse.next):

@@ -17,12 +17,15 @@ from fastrbhc._engine.clusters.sparse_rows import SparseObservations
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.traversal import renumbered
 
+# Points and nodes are numbered by 32 bits, which halves the memory of these numbers.
+_MOST_ROWS = 1 << 30
+
 
 class Collapsed(NamedTuple):
     """The distinct points, in an order that depends only on their values."""
 
     points: Any  # Observations or SparseObservations
-    point_of_row: NDArray[np.int64]
+    point_of_row: NDArray[np.int32]
 
 
 def collapse(rows: Observations | SparseObservations) -> Collapsed:
@@ -33,10 +36,15 @@ def collapse(rows: Observations | SparseObservations) -> Collapsed:
     neighbours, ties on a grid do not lead to one long chain of merges.
     """
     n = rows.shape[0]
+    if n > _MOST_ROWS:
+        raise ValueError(f"{n:,} rows are more than the {_MOST_ROWS:,} that a tree can have here")
     order, same = rows.order_by_value()
     starts = np.flatnonzero(~same)
-    point_of_row = np.empty(n, np.int64)
-    point_of_row[order] = np.cumsum(~same) - 1
+    point_of_row = np.empty(n, np.int32)
+    places = np.cumsum(~same, dtype=np.int32)
+    places -= 1
+    point_of_row[order] = places
+    del places
     points = take(rows, order[starts])
     if starts.size < n:
         points = points._replace(weights=np.add.reduceat(rows.all_weights()[order], starts))
@@ -49,7 +57,7 @@ def distinct_points(geometry: Any, rows: Observations | SparseObservations) -> C
         return collapse(rows)
     positive = rows.weights > 0.0
     points, point_of_positive = collapse(take(rows, np.flatnonzero(positive)))
-    point_of_row = np.empty(positive.size, np.int64)
+    point_of_row = np.empty(positive.size, np.int32)
     point_of_row[positive] = point_of_positive
     light = take(rows, np.flatnonzero(~positive))
     light = light._replace(weights=np.ones(light.shape[0]))
@@ -61,7 +69,7 @@ def distinct_points(geometry: Any, rows: Observations | SparseObservations) -> C
 def with_repeated_rows(
     children: NDArray[np.int64],
     heights: NDArray[np.float64],
-    point_of_row: NDArray[np.int64],
+    point_of_row: NDArray[np.int32],
     n_points: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
     """Put the merges of repeated rows, at height 0, before those of the distinct points.
@@ -77,9 +85,9 @@ def with_repeated_rows(
         nodes = np.empty(n, np.int64)
         starts = np.r_[0, np.bincount(point_of_row, minlength=n_points).cumsum()]
         _sort_by_point(point_of_row, starts, nodes)
-    owners = point_of_row[nodes]
     joined: list[NDArray[np.int64]] = []
     next_node = n
+    owners = point_of_row[nodes] if n > n_points else point_of_row
     while nodes.size > n_points:
         starts = np.flatnonzero(np.r_[True, owners[1:] != owners[:-1]])
         place = np.arange(nodes.size) - np.repeat(starts, np.diff(np.r_[starts, nodes.size]))

@@ -51,9 +51,9 @@ class Observations(NamedTuple):
         ``sizes`` is what `storage` of the geometry returns.
         """
         width = self.shape[1]
-        numbers = 2 + 2 * width + sizes.scatter + sizes.cached + sizes.scan_features
+        numbers = 1 + 2 * width + sizes.scatter + sizes.cached + sizes.scan_features
         entries = sum(16 + 32 * part.width for part in self.sparse)
-        return 8 * numbers + (4 * width if sizes.mirrored else 0) + 5 * width + entries + 120
+        return 8 * numbers + (4 * width if sizes.mirrored else 0) + 5 * width + entries + 100
 
     def all_weights(self) -> NDArray[np.float64]:
         """The weight of each row."""
@@ -123,23 +123,32 @@ def column_ranges(X: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[
 
 def order_by_value(rows: Observations) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """An order in which equal rows are adjacent, and whether each row equals the one before."""
-    hashes = hash_rows(rows)
-    for part in rows.sparse:
-        hashes = part.hashes(hashes)
+    hashes = _hashes(rows)
     # Equal rows are ordered by weight, so that the sum does not depend on the order of the rows.
     weights = () if rows.weights is None else (rows.weights,)
     order = np.lexsort((*weights, hashes)) if weights else stable_order(hashes)
     same = np.zeros(order.size, bool)
-    same[1:] = hashes[order[1:]] == hashes[order[:-1]]
+    hashes = hashes[order]
+    same[1:] = hashes[1:] == hashes[:-1]
+    del hashes
     candidates = np.flatnonzero(same)
     if not _equal_rows(rows, order[candidates], order[candidates - 1]).all():
-        # Two different rows have the same hash: about once in 2⁶⁴/n² data sets.
+        # Two different rows have the same hash: about once in 2⁶⁴/n² data sets. Their values decide
+        # which of them comes first, so that the rows of a part are in the same order.
         parts = [rows.means] if rows.residuals is None else [rows.means, rows.residuals]
         columns = [column for part in parts for column in part.T]
         columns += [part.hashes(seed) for part in rows.sparse for seed in SEEDS]
-        order = np.lexsort((*weights, *columns, hashes))
+        order = np.lexsort((*weights, *columns, _hashes(rows)))
         same[1:] = _equal_rows(rows, order[1:], order[:-1])
     return order, same
+
+
+def _hashes(rows: Observations) -> NDArray[np.uint64]:
+    """The hashes of rows with their sparse blocks."""
+    hashes = hash_rows(rows)
+    for part in rows.sparse:
+        hashes = part.hashes(hashes)
+    return hashes
 
 
 def _equal_rows(

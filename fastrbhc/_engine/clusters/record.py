@@ -61,7 +61,7 @@ class Clusters:
     mirror: Mirror
     segments: Segments  # instead of means, for columns that are sparse
     blocks: tuple[Any, ...]  # views of groups of columns, if these have geometries of their own
-    ranks: NDArray[np.int64]  # (n,), which of two equally near clusters comes first
+    ranks: NDArray[np.int32]  # (n,), which of two equally near clusters comes first
     width: int  # about how many numbers a comparison of two clusters reads
     n_slots: int  # slots in use: all later ones are free
 
@@ -93,7 +93,7 @@ def empty_clusters(
         mirror=mirror,
         segments=no_segments(n),
         blocks=(),
-        ranks=np.arange(n),
+        ranks=np.arange(n, dtype=np.int32),
         width=n_features,
         n_slots=n,
     )

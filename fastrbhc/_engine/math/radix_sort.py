@@ -31,23 +31,28 @@ def stable_order(keys: NDArray[Any]) -> NDArray[np.int64]:
     if keys.size < _FEW or keys.size >= 2**31:
         return np.argsort(keys, kind="stable")
     # Adding 0 makes a copy, in which −0.0 and 0.0 have the same bits.
-    bits = (keys + keys.dtype.type(0)).view(np.uint64)
-    values, order = _by_digits(bits, _LEADING)
+    values = (keys + keys.dtype.type(0)).view(np.uint64)
+    order = np.arange(values.size, dtype=np.int32)
+    values, order = _by_digits(values, order, _LEADING)
     if not _sort_runs(values, order):
-        values, order = _by_digits(bits, 0)
+        # Equal numbers are still in the order in which they came.
+        values, order = _by_digits(values, order, 0)
+    del values  # frees memory
     return order.astype(np.int64)
 
 
 def _by_digits(
-    bits: NDArray[np.uint64], lowest: int
+    values: NDArray[np.uint64], order: NDArray[np.int32], lowest: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
-    """The numbers sorted by their digits from the lowest bit on, and their positions."""
-    values, order = bits, np.arange(bits.size, dtype=np.int32)
-    spares = [np.empty_like(values) for _ in range(2)]
-    spare_order, starts = np.empty_like(order), np.empty((1 << _DIGIT) + 1, np.int64)
-    for turn, shift in enumerate(range(lowest, 64, _DIGIT)):
-        _by_digit(values, order, np.uint64(shift), spares[turn % 2], spare_order, starts)
-        values, order, spare_order = spares[turn % 2], spare_order, order
+    """The numbers sorted by their digits from the lowest bit on, and their positions.
+
+    Both arrays are overwritten.
+    """
+    spare, spare_order = np.empty_like(values), np.empty_like(order)
+    starts = np.empty((1 << _DIGIT) + 1, np.int64)
+    for shift in range(lowest, 64, _DIGIT):
+        _by_digit(values, order, np.uint64(shift), spare, spare_order, starts)
+        values, order, spare, spare_order = spare, spare_order, values, order
     return values, order
 
 

@@ -22,10 +22,7 @@ from fastrbhc._engine.neighbors.contract import (
     NONE_LOWERED,
     Lowered,
     hint_of,
-    merged,
     nearest,
-    refit_part,
-    refit_rest,
     touch,
 )
 from fastrbhc._engine.neighbors.kd_tree import box_layout, widened
@@ -42,7 +39,7 @@ class Bordered:
     outside: NDArray[np.float64]  # (groups, rows of a box, LANES), as in a kd-tree
     rebuild_below: float
     n_parts: int
-    one_sided: bool = True
+    one_sided: bool
     unions_in_new_slots: bool = False
     lowered: Lowered = NONE_LOWERED
 
@@ -62,22 +59,19 @@ class Bordered:
             hint = hint_of(np.int64(slots[i]))
             values[i], slots[i] = nearest(index, geometry, clusters, i, hint, cutoff, scratch)
 
-    def merged(index, clusters, i, j):
-        merged(index.inside, clusters, i, j)
-
     def touch(index, i, j):
         touch(index.inside, i, j)
 
-    def refit_part(index, clusters, part):
-        refit_part(index.inside, clusters, part)
 
-    def refit_rest(index, clusters):
-        refit_rest(index.inside, clusters)
+def without_border(inside: Any, geometry: Any, n_features: int) -> Bordered:
+    """An index of all clusters, of the same type as those of cells."""
+    return bordered(inside, np.empty((0, box_rows(geometry, n_features), LANES)))
 
 
 def bordered(inside: Any, outside: NDArray[np.float64]) -> Bordered:
     """An index whose neighbours are nearer than anything in the boxes outside."""
-    return Bordered(inside, outside, inside.rebuild_below, inside.n_parts)
+    one_sided = outside.shape[0] > 0
+    return Bordered(inside, outside, inside.rebuild_below, inside.n_parts, one_sided)
 
 
 def boxes_around(

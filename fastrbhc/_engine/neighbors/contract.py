@@ -28,6 +28,8 @@ and the properties
     The number of parts to refit.
 ``lowered``
     Links to be lowered, a `Lowered`.
+``inside``
+    The index that is kept up to date, if this one only restricts what another one finds.
 ``one_sided``
     Whether a cluster can be the neighbour of another without ever having one itself; if absent,
     it cannot.
@@ -208,6 +210,7 @@ class Refitting:
 
 def refitting(index: Any, clusters: Clusters, scratch: Any) -> Refitting:
     """The jobs for an index."""
+    index = getattr(index, "inside", index)
     return Refitting(
         Job(fit, Fitting(index, clusters, False), scratch),
         Job(fit, Fitting(index, clusters, True), scratch),

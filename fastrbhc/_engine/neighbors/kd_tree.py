@@ -48,8 +48,9 @@ from fastrbhc._engine.threads import Threads
 # last place, in the box and in the query.
 _WIDENED = 2.0**-50
 
-# Number of subtrees that threads share.
-_SUBTREES = 64
+# Number of subtrees that threads share. Of levels with more than _ALL_FITTED nodes, only the boxes
+# that queries may see are fitted.
+_SUBTREES, _ALL_FITTED = 64, 64 * LANES
 
 
 @record
@@ -76,7 +77,7 @@ class KDTree:
         self.n_leaves = _leaves_for(slots.size)
         slots = tree_order(clusters, self.widths, slots, self.n_leaves * LEAF_SIZE, threads)
         gather(clusters, slots, threads)
-        self.touched[: 2 * self.n_leaves] = True
+        _touch_used(self, slots.size)
         refit(refitting(self, clusters, threads.scratches[0]), slots.size, threads)
         return slots
 
@@ -235,6 +236,15 @@ def widened(
     return low - _WIDENED * np.abs(low), high + _WIDENED * np.abs(high)
 
 
+def _touch_used(index: KDTree, n_slots: int) -> None:
+    """Mark the boxes that queries may see: those with slots, and the rest of their groups."""
+    first, used = index.n_leaves, -(-n_slots // LEAF_SIZE)
+    while first > 0:
+        count = first if first <= _ALL_FITTED else min(first, -(-used // LANES) * LANES)
+        index.touched[first : first + count] = True
+        first, used = first // 2, -(-used // 2)
+
+
 def _leaves_for(n: int) -> int:
     leaves = -(-n // LEAF_SIZE)
     return 1 << max(leaves - 1, 0).bit_length()
@@ -352,19 +362,22 @@ def _fit_touched(index, clusters, part):
             touched[n_leaves + leaf] = False
             if _fit_leaf(index, clusters, leaf):
                 touched[(n_leaves + leaf) // 2] = True
-    start, stop = (n_leaves + start) // 2, (n_leaves + stop) // 2
-    while start >= n_parts:
+    level, used = n_leaves, (clusters.n_slots - 1) // LEAF_SIZE + 1
+    start, stop = n_leaves + start, n_leaves + stop
+    while start // 2 >= n_parts:
+        start, stop, level, used = start // 2, stop // 2, level // 2, (used + 1) // 2
         for node in range(start, stop):
             if touched[node]:
                 touched[node] = False
-                if _fit_node(index, clusters, node):
+                if node - level >= used:  # its children may never have been fitted
+                    _empty(index, clusters, node)
+                elif _fit_node(index, clusters, node):
                     touched[node // 2] = True
-        start, stop = start // 2, stop // 2
 
 
 @kernel
 def _empty(index, clusters, node):
-    """Empty the box of a leaf beyond the last slot."""
+    """Empty a box beyond the last slot."""
     boxes, group, lane = index.boxes, node // LANES, node % LANES
     for k in range(index.columns.size):
         row = index.columns[k]
