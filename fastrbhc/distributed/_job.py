@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fastrbhc._engine.agglomeration.cells import Border, joined_border
 from fastrbhc._engine.clusters.kd_cells import Splits, siblings, splits_of
-from fastrbhc.distributed._dividing import Divided, Survey, divide, survey
+from fastrbhc.distributed._dividing import Divided, Piece, Survey, divide, survey
 from fastrbhc.distributed._memory import Sizes
 from fastrbhc.distributed._partitions import Source
 from fastrbhc.distributed._runners import Runner
@@ -61,8 +61,10 @@ def surveyed(
     surveys: list[Survey] = runner.map(survey, tasks, lambda done: report("reading", done))
     some = [(part, found) for part, found in zip(source.partitions, surveys, strict=True)]
     some = [(part, found) for part, found in some if found.n_rows]
-    if not some:
-        raise ValueError("there are no rows")
+    n_rows = sum(found.n_rows for _, found in some)
+    if n_rows < 2:
+        what = "is one row" if n_rows else "are no rows"
+        raise ValueError(f"there {what}, and a tree needs at least 2")
     first, expected = some[0][0], some[0][1].n_columns
     for part, found in some:
         if found.n_columns != expected:
@@ -73,7 +75,7 @@ def surveyed(
     sample = Sample(
         np.concatenate([found.rows for _, found in some]),
         np.concatenate(weights) if weights else None,
-        sum(found.n_rows for _, found in some),
+        n_rows,
         sum(found.total_weight for _, found in some),
     )
     return surveys, sample
@@ -150,7 +152,8 @@ def stages_of(
     n_cells = splits.n_cells
     setting = Setting(family, splits.n_columns, folder / "stages", runner.n_threads)
     tasks = [
-        (cell, cell, partitions, _outside(borders, 1, cell), setting) for cell in range(n_cells)
+        (cell, pieces, _outside(borders, 1, cell), setting)
+        for cell, pieces in enumerate(_pieces(partitions, n_cells))
     ]
     cells: list[StageFiles] = runner.map(merge_cell, tasks, lambda done: report("merging", done))
     stages, size = list(cells), 1
@@ -173,6 +176,19 @@ def stages_of(
         cells = runner.map(merge_left, tasks, partial(_add_to, report, so_far))
         stages += cells
     return stages
+
+
+def _pieces(partitions: Sequence[Divided], n_cells: int) -> list[list[Piece]]:
+    """Where the rows of each cell are."""
+    # A task gets what concerns its cell, which is far less than what is known of all partitions.
+    first_rows = np.cumsum([0, *(int(part.starts[-1]) for part in partitions)]).tolist()
+    found: list[list[Piece]] = []
+    for cell in range(n_cells):
+        pieces = [
+            part.piece(cell, first) for part, first in zip(partitions, first_rows, strict=False)
+        ]
+        found.append([piece for piece in pieces if piece.stop > piece.start])
+    return found
 
 
 def _add_to(report: Report, before: int, done: int) -> None:

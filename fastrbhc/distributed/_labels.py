@@ -16,6 +16,7 @@ from fastrbhc.distributed._scratch import (
     TemporaryFolder,
     new_folder,
     read_table,
+    write_array,
     write_json,
     write_table,
 )
@@ -129,12 +130,12 @@ def write_labels(
     if output is None:
         owner = TemporaryFolder()
         output = owner.path / "labels"
-    folder = Path(output)
-    if folder.exists():
-        if any(folder.iterdir()):
-            raise FileExistsError(f"{folder} is not empty: name a new folder for the labels")
-        folder.rmdir()
-    with new_folder(folder) as files:
+    folder = Path(output).absolute()
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        what = "is not empty" if folder.is_dir() else "is a file"
+        raise FileExistsError(f"{folder} {what}: name a new folder for the labels")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with new_folder(folder, "Name a folder on a larger disk for the labels") as files:
         crown = _write(stages, undone, sizes, files)
     return PartitionedLabels(folder, tuple(sizes), crown.weights, owner)
 
@@ -147,7 +148,7 @@ def _write(
     def keep(rows: NDArray[np.int64], names: NDArray[np.int64]) -> None:
         paths = files / f"rows-{len(named)}.npy", files / f"names-{len(named)}.npy"
         for path, values in zip(paths, (rows, names), strict=True):
-            np.save(path, values)
+            write_array(path, values)
         named.append(paths)
 
     crown = crown_of(stages, undone, keep)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,7 +15,7 @@ from fastrbhc._validation import check_choice, check_count, check_threshold
 from fastrbhc.distributed._assembly import dendrogram_of_stages
 from fastrbhc.distributed._crown import Undone, crown_of, last_undone, undone_at
 from fastrbhc.distributed._labels import PartitionedLabels, write_labels
-from fastrbhc.distributed._scratch import new_folder, read_json, write_json
+from fastrbhc.distributed._scratch import copy_files, new_folder, read_json, write_json
 from fastrbhc.distributed._stage_files import StageFiles, stage_files
 from fastrbhc.thresholds import FROM_TREE
 from fastrbhc.tree.dendrogram import Dendrogram, dendrogram_of_merges, refuse_misplaced
@@ -241,11 +240,14 @@ class PartitionedDendrogram:
         PartitionedDendrogram
             The tree there; `fastrbhc.distributed.load` finds it again.
         """
-        target = Path(folder)
+        target = Path(folder).absolute()
         if target.exists():
             raise FileExistsError(f"{target} exists already: name a new folder")
-        with new_folder(target) as files:
-            shutil.copytree(self.folder / "stages", files / "stages")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with new_folder(target, "Name a folder on a larger disk for the tree") as files:
+            (files / "stages").mkdir()
+            for stage in self.stages:
+                copy_files(stage.folder, files / "stages" / stage.folder.name)
             write_json(files / "tree.json", _content(self))
         return replace(self, folder=target, _owner=None)
 
