@@ -30,6 +30,8 @@ _SAMPLED = 200_000
 # Cells for each task that runs at the same time, so that none has to wait long for the last one.
 _CELLS_EACH = 4
 
+_JOB = "job.json"
+
 Report = Callable[[str, int], None]
 
 
@@ -102,28 +104,41 @@ def enter(
     division: Division,
 ) -> Division:
     """Begin or resume the job of a folder, which holds no other one."""
-    rows = hashlib.sha256(repr([(s.n_rows, s.digest) for s in surveys]).encode()).hexdigest()
+    rows = hashlib.sha256(repr([found.digest for found in surveys]).encode()).hexdigest()
     content = {
         "format": "fastrbhc.job",
         "version": 1,
         "family": described(family),
         "names": source.names,
-        "rows": rows,
         "seed": seed,
+        "partitions": [found.n_rows for found in surveys],
+        "rows": rows,
     }
     content = json.loads(json.dumps(content))
-    path = folder / "job.json"
+    path = folder / _JOB
     if not path.exists():
         write_json(path, content | {"division": division._asdict()})
         return division
     found = read_json(path)
     for key, value in content.items():
         if found.get(key) != value:
+            more = ""
+            if key == "partitions" and sum(found.get(key) or [0]) == source.n_rows:
+                more = " (with the memory_limit of that call they may be the same)"
             raise ValueError(
-                f"the folder {folder} holds the work of another job: it differs in {key!r}. Give "
-                "another folder as scratch=, or remove this one"
+                f"the folder {folder} holds the work of another job: it differs in {key!r}{more}. "
+                "Give another folder as scratch=, or remove this one"
             )
     return Division(**found["division"])
+
+
+def rows_each(folder: Path) -> int | None:
+    """The number of rows in the partitions of the job of a folder, if one has been begun there.
+
+    A call that goes on with it may have another number of workers, and has to divide arrays alike.
+    """
+    path = folder / _JOB
+    return read_json(path).get("partitions", [None])[0] if path.exists() else None
 
 
 def splits_for(sample: Sample, family: Family, division: Division) -> Splits:

@@ -27,6 +27,7 @@ from fastrbhc.distributed._job import (
     Sample,
     division_for,
     enter,
+    rows_each,
     splits_for,
     stages_of,
     surveyed,
@@ -34,8 +35,8 @@ from fastrbhc.distributed._job import (
 from fastrbhc.distributed._job_folder import JobFolder
 from fastrbhc.distributed._memory import check_memory_limit, sizes_within
 from fastrbhc.distributed._partitions import Source, named_errors
-from fastrbhc.distributed._runners import Runner, is_dask, runner_for
-from fastrbhc.distributed._sources import source_of
+from fastrbhc.distributed._runners import is_dask, runner_for
+from fastrbhc.distributed._sources import Reading, source_of
 from fastrbhc.distributed._tree import PartitionedDendrogram, of_stages
 from fastrbhc.families import Family, as_family, geometry_of
 from fastrbhc.families._missing import observe
@@ -160,7 +161,8 @@ def linkage(
         compiling_shown(progress),
         Progress(progress, totals) as report,
     ):
-        source = _source(data, sample_weight, columns, limit, folder.path, runner, report)
+        reading = Reading(limit, folder.path / "blocks", runner, rows_each(folder.path))
+        source = _source(data, sample_weight, columns, reading, report)
         totals["reading"] = totals["dividing"] = len(source.partitions)
         distribution = _placed(distribution, source)
         surveys, sample = surveyed(source, distribution, runner, random_state, report)
@@ -229,15 +231,13 @@ def _source(
     data: Any,
     weights: Any,
     columns: Sequence[str] | None,
-    limit: int,
-    folder: Path,
-    runner: Runner,
+    reading: Reading,
     report: Callable[[str, int], None],
 ) -> Source:
-    blocks = folder / "blocks"
     if is_dask(data):
-        return written(data, weights, columns, blocks, runner, lambda done: report("blocks", done))
-    return source_of(data, weights, columns, limit, blocks, runner)
+        folder, runner = reading.folder, reading.runner
+        return written(data, weights, columns, folder, runner, lambda done: report("blocks", done))
+    return source_of(data, weights, columns, reading)
 
 
 def _placed(family: Family, source: Source) -> Family:

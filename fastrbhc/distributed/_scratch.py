@@ -119,7 +119,7 @@ def disk_errors(path: Path, full: str | None = None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in _FULL or isinstance(error, ScratchFullError):
+        if error.errno not in _FULL or (full is None and isinstance(error, ScratchFullError)):
             raise
         free = ""
         with contextlib.suppress(OSError):

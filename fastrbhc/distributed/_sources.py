@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,14 +26,16 @@ from fastrbhc.distributed._partitions import (
 from fastrbhc.distributed._runners import Runner
 
 
-def source_of(
-    data: Any,
-    weights: Any,
-    columns: Sequence[str] | None,
-    limit: int,
-    folder: Path,
-    runner: Runner,
-) -> Source:
+class Reading(NamedTuple):
+    """How data are read."""
+
+    limit: int  # of the memory of a task, in bytes
+    folder: Path  # for blocks, because they come only once
+    runner: Runner  # which runs the tasks that read the partitions
+    rows_each: int | None  # in partitions of an array, if an earlier call has decided that
+
+
+def source_of(data: Any, weights: Any, columns: Sequence[str] | None, reading: Reading) -> Source:
     """The partitions of data that are not a Dask collection.
 
     Parameters
@@ -44,18 +46,14 @@ def source_of(
         Weights of the rows.
     columns : sequence of str or None
         The columns to take from files and data frames that have names.
-    limit : int
-        Of the memory of a task, in bytes.
-    folder : Path
-        Blocks are written to it, because they come only once.
-    runner : Runner
-        Which runs the tasks that read the partitions.
+    reading : Reading
+        How they are read.
     """
     names = None
     if isinstance(data, str | os.PathLike):
         path = _existing(data)
         if path.suffix != ".npy" or path.is_dir():
-            return _of_parquet(path, weights, columns, limit)
+            return _of_parquet(path, weights, columns, reading.limit)
         array: Any = _opened(path)
     elif _are_blocks(data):
         if weights is not None and not isinstance(weights, str):
@@ -63,7 +61,7 @@ def source_of(
                 "sample_weight with blocks is the name of a column, or let each block be a pair "
                 "(rows, weights of the rows)"
             )
-        return _written(data, folder, columns, weights)
+        return _written(data, reading.folder, columns, weights)
     else:
         if column_names(data) is not None:
             data, column = split_frame(data, columns, weights if isinstance(weights, str) else None)
@@ -77,7 +75,7 @@ def source_of(
         )
     if columns is not None:
         raise ValueError("columns= is for names: choose the columns of an array yourself")
-    return _of_array(array, weights, limit, folder, runner, names)
+    return _of_array(array, weights, names, reading)
 
 
 def _existing(path: Any) -> Path:
@@ -114,20 +112,16 @@ def _opened(path: Path) -> NDArray[Any]:
 
 
 def _of_array(
-    array: NDArray[Any],
-    weights: Any,
-    limit: int,
-    folder: Path,
-    runner: Runner,
-    names: list[str] | None,
+    array: NDArray[Any], weights: Any, names: list[str] | None, reading: Reading
 ) -> Source:
+    limit, folder, runner, rows_each = reading
     if array.ndim != 2:
         raise ValueError(f"rows and columns were expected, got an array of shape {array.shape}")
     if array.dtype.kind not in "biuf":
         raise ValueError(f"numbers were expected, got an array of {array.dtype}")
     n, rows = len(array), _file_rows(array)
     column = None if weights is None else _file_rows(_weights(weights, n).reshape(-1, 1))
-    size = rows_at_a_time(limit, array.shape[1], n, runner.n_at_a_time)
+    size = rows_each or rows_at_a_time(limit, array.shape[1], n, runner.n_at_a_time)
     starts = range(0, n, size)
     if runner.shared and isinstance(rows, ArrayRows):
         slices = (ArrayRows(array, start, min(start + size, n)).read() for start in starts)
