@@ -15,8 +15,8 @@ from fastrbhc._engine.clusters.observations import Observations, hash_rows, weig
 from fastrbhc._engine.math.radix_sort import stable_order
 from fastrbhc._row_validation import check_rows
 from fastrbhc._validation import check_weights
-from fastrbhc.distributed._partitions import Partition
-from fastrbhc.distributed._scratch import new_folder
+from fastrbhc.distributed._partitions import Partition, named_errors
+from fastrbhc.distributed._scratch import compact, new_folder, write_array
 from fastrbhc.families import Family
 from fastrbhc.families._missing import observe
 
@@ -32,6 +32,15 @@ class Survey(NamedTuple):
     weights: NDArray[np.float64] | None  # of these
 
 
+class Piece(NamedTuple):
+    """The rows of a partition that belong to one cell."""
+
+    folder: Path
+    start: int
+    stop: int
+    first_row: int  # of the partition
+
+
 class Divided(NamedTuple):
     """A partition whose rows have been put into cells."""
 
@@ -39,31 +48,29 @@ class Divided(NamedTuple):
     starts: NDArray[np.int64]  # (cells + 1,), where the rows of each cell begin
     borders: list[Border]  # (cells,)
 
+    def piece(self, cell: int, first_row: int) -> Piece:
+        """Its rows of a cell."""
+        return Piece(self.folder, int(self.starts[cell]), int(self.starts[cell + 1]), first_row)
+
 
 def checked_rows(
     partition: Partition, family: Family
 ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
     """The rows and weights of a partition; errors name it."""
-    try:
+    with named_errors(partition):
         X, weights = partition.read()
-        rows = check_rows(X, family, min_rows=1, missing="error")
+        if len(X) != partition.n_rows:
+            raise ValueError(
+                f"it has {len(X):,} rows, and {partition.n_rows:,} were expected: it has changed "
+                "since it was opened"
+            )
+        rows = check_rows(X, family, min_rows=1, feature_names=partition.names)
         checked = check_weights(weights, len(rows))
-    except FileNotFoundError as error:
-        raise FileNotFoundError(
-            error.errno, f"{partition} is gone: {error.strerror}", error.filename
-        ) from error
-    except (ValueError, TypeError) as error:
-        raise type(error)(f"{partition}: {error}") from error
     if checked is not None and not checked.all():
         row = int(np.flatnonzero(checked == 0.0)[0])
         raise ValueError(
             f"{partition}: row {row} has the weight 0. Drop such rows: what they are nearest to "
             "may be in any other partition"
-        )
-    if len(rows) != partition.n_rows:
-        raise ValueError(
-            f"{partition} has {len(rows):,} rows, and {partition.n_rows:,} were expected: it has "
-            "changed since it was opened"
         )
     return rows, checked
 
@@ -112,9 +119,9 @@ def _divide(partition: Partition, family: Family, splits: Splits, files: Path) -
     order = stable_order(cells.astype(np.uint64))
     starts = np.append(0, np.cumsum(np.bincount(cells, minlength=n_cells)))
     borders = [border_of(points.take(order[first:last])) for first, last in pairwise(starts)]
-    np.save(files / "rows.npy", np.take(X, order, axis=0))
-    np.save(files / "places.npy", order.astype(np.int32))
+    write_array(files / "rows.npy", np.take(X, order, axis=0))
+    write_array(files / "places.npy", compact(order))
     if weights is not None:
-        np.save(files / "weights.npy", weights[order])
+        write_array(files / "weights.npy", weights[order])
     lowest, highest, lightest = (np.array(values) for values in zip(*borders, strict=True))
     np.savez(files / "cells.npz", starts=starts, lowest=lowest, highest=highest, lightest=lightest)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fastrbhc._engine.agglomeration.cells import Border, joined_border
 from fastrbhc._engine.clusters.kd_cells import Splits, siblings, splits_of
-from fastrbhc.distributed._dividing import Divided, Survey, divide, survey
+from fastrbhc.distributed._dividing import Divided, Piece, Survey, divide, survey
 from fastrbhc.distributed._memory import Sizes
 from fastrbhc.distributed._partitions import Source
 from fastrbhc.distributed._runners import Runner
@@ -29,6 +29,8 @@ from fastrbhc.tree.origin import described
 _SAMPLED = 200_000
 # Cells for each task that runs at the same time, so that none has to wait long for the last one.
 _CELLS_EACH = 4
+
+_JOB = "job.json"
 
 Report = Callable[[str, int], None]
 
@@ -61,8 +63,10 @@ def surveyed(
     surveys: list[Survey] = runner.map(survey, tasks, lambda done: report("reading", done))
     some = [(part, found) for part, found in zip(source.partitions, surveys, strict=True)]
     some = [(part, found) for part, found in some if found.n_rows]
-    if not some:
-        raise ValueError("there are no rows")
+    n_rows = sum(found.n_rows for _, found in some)
+    if n_rows < 2:
+        what = "is one row" if n_rows else "are no rows"
+        raise ValueError(f"there {what}, and a tree needs at least 2")
     first, expected = some[0][0], some[0][1].n_columns
     for part, found in some:
         if found.n_columns != expected:
@@ -73,7 +77,7 @@ def surveyed(
     sample = Sample(
         np.concatenate([found.rows for _, found in some]),
         np.concatenate(weights) if weights else None,
-        sum(found.n_rows for _, found in some),
+        n_rows,
         sum(found.total_weight for _, found in some),
     )
     return surveys, sample
@@ -100,28 +104,41 @@ def enter(
     division: Division,
 ) -> Division:
     """Begin or resume the job of a folder, which holds no other one."""
-    rows = hashlib.sha256(repr([(s.n_rows, s.digest) for s in surveys]).encode()).hexdigest()
+    rows = hashlib.sha256(repr([found.digest for found in surveys]).encode()).hexdigest()
     content = {
         "format": "fastrbhc.job",
         "version": 1,
         "family": described(family),
         "names": source.names,
-        "rows": rows,
         "seed": seed,
+        "partitions": [found.n_rows for found in surveys],
+        "rows": rows,
     }
     content = json.loads(json.dumps(content))
-    path = folder / "job.json"
+    path = folder / _JOB
     if not path.exists():
         write_json(path, content | {"division": division._asdict()})
         return division
     found = read_json(path)
     for key, value in content.items():
         if found.get(key) != value:
+            more = ""
+            if key == "partitions" and sum(found.get(key) or [0]) == source.n_rows:
+                more = " (with the memory_limit of that call they may be the same)"
             raise ValueError(
-                f"the folder {folder} holds the work of another job: it differs in {key!r}. Give "
-                "another folder as scratch=, or remove this one"
+                f"the folder {folder} holds the work of another job: it differs in {key!r}{more}. "
+                "Give another folder as scratch=, or remove this one"
             )
     return Division(**found["division"])
+
+
+def rows_each(folder: Path) -> int | None:
+    """The number of rows in the partitions of the job of a folder, if one has been begun there.
+
+    A call that goes on with it may have another number of workers, and has to divide arrays alike.
+    """
+    path = folder / _JOB
+    return read_json(path).get("partitions", [None])[0] if path.exists() else None
 
 
 def splits_for(sample: Sample, family: Family, division: Division) -> Splits:
@@ -150,7 +167,8 @@ def stages_of(
     n_cells = splits.n_cells
     setting = Setting(family, splits.n_columns, folder / "stages", runner.n_threads)
     tasks = [
-        (cell, cell, partitions, _outside(borders, 1, cell), setting) for cell in range(n_cells)
+        (cell, pieces, _outside(borders, 1, cell), setting)
+        for cell, pieces in enumerate(_pieces(partitions, n_cells))
     ]
     cells: list[StageFiles] = runner.map(merge_cell, tasks, lambda done: report("merging", done))
     stages, size = list(cells), 1
@@ -173,6 +191,19 @@ def stages_of(
         cells = runner.map(merge_left, tasks, partial(_add_to, report, so_far))
         stages += cells
     return stages
+
+
+def _pieces(partitions: Sequence[Divided], n_cells: int) -> list[list[Piece]]:
+    """Where the rows of each cell are."""
+    # A task gets what concerns its cell, which is far less than what is known of all partitions.
+    first_rows = np.cumsum([0, *(int(part.starts[-1]) for part in partitions)]).tolist()
+    found: list[list[Piece]] = []
+    for cell in range(n_cells):
+        pieces = [
+            part.piece(cell, first) for part, first in zip(partitions, first_rows, strict=False)
+        ]
+        found.append([piece for piece in pieces if piece.stop > piece.start])
+    return found
 
 
 def _add_to(report: Report, before: int, done: int) -> None:

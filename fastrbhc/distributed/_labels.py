@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from fastrbhc.distributed._scratch import (
     TemporaryFolder,
     new_folder,
     read_table,
+    write_array,
     write_json,
     write_table,
 )
@@ -68,6 +70,7 @@ class PartitionedLabels:
     def __getitem__(self, number: int) -> NDArray[np.int64]:
         """The labels of one partition."""
         count = len(self.sizes)
+        number = operator.index(number)
         if not -count <= number < count:
             raise IndexError(f"there are {count} partitions, and no number {number}")
         (labels,) = read_table(_file(self.folder, number % count), "label")
@@ -85,16 +88,34 @@ class PartitionedLabels:
         """
         return np.concatenate([*self]) if self.sizes else np.empty(0, np.int64)
 
-    def to_dask(self) -> Any:
+    def to_dask(self, like: Any = None) -> Any:
         """The labels as a Dask series with the same partitions.
+
+        Labels in a temporary folder stay there until this process ends.
+
+        Parameters
+        ----------
+        like : dask.dataframe.DataFrame, optional
+            The rows. The labels get its index, so that
+            ``frame.assign(label=labels.to_dask(like=frame))`` works.
 
         Returns
         -------
         dask.dataframe.Series
         """
         frames = require("dask.dataframe", "a Dask series")
-        return frames.from_map(
-            _series, [str(_file(self.folder, number)) for number in range(len(self))], meta=_meta()
+        if self._owner is not None:
+            self._owner.stay()
+        files = [str(_file(self.folder, number)) for number in range(len(self))]
+        series = frames.from_map(_series, files, meta=_meta())
+        if like is None:
+            return series
+        if like.npartitions != len(self):
+            raise ValueError(
+                f"like has {like.npartitions} partitions, and the labels have {len(self)}"
+            )
+        return like.map_partitions(
+            _with_index, series, meta=_meta(like), align_dataframes=False, enforce_metadata=False
         )
 
     def __repr__(self) -> str:
@@ -113,9 +134,17 @@ def _series(path: str) -> Any:
     return pandas.Series(read_table(Path(path), "label")[0], name="label")
 
 
-def _meta() -> Any:
+def _with_index(rows: Any, labels: Any) -> Any:
+    """The labels with the index of their rows."""
+    if len(rows) != len(labels):
+        raise ValueError(f"a partition has {len(rows):,} rows, and {len(labels):,} labels")
+    return labels.set_axis(rows.index)
+
+
+def _meta(like: Any = None) -> Any:
     pandas = require("pandas", "a Dask series")
-    return pandas.Series([], dtype=np.int64, name="label")
+    index = None if like is None else like._meta.index
+    return pandas.Series([], index=index, dtype=np.int64, name="label")
 
 
 def write_labels(
@@ -129,12 +158,12 @@ def write_labels(
     if output is None:
         owner = TemporaryFolder()
         output = owner.path / "labels"
-    folder = Path(output)
-    if folder.exists():
-        if any(folder.iterdir()):
-            raise FileExistsError(f"{folder} is not empty: name a new folder for the labels")
-        folder.rmdir()
-    with new_folder(folder) as files:
+    folder = Path(output).absolute()
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        what = "is not empty" if folder.is_dir() else "is a file"
+        raise FileExistsError(f"{folder} {what}: name a new folder for the labels")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with new_folder(folder, "Name a folder on a larger disk for the labels") as files:
         crown = _write(stages, undone, sizes, files)
     return PartitionedLabels(folder, tuple(sizes), crown.weights, owner)
 
@@ -147,7 +176,7 @@ def _write(
     def keep(rows: NDArray[np.int64], names: NDArray[np.int64]) -> None:
         paths = files / f"rows-{len(named)}.npy", files / f"names-{len(named)}.npy"
         for path, values in zip(paths, (rows, names), strict=True):
-            np.save(path, values)
+            write_array(path, values)
         named.append(paths)
 
     crown = crown_of(stages, undone, keep)

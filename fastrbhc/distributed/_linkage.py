@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,14 +27,16 @@ from fastrbhc.distributed._job import (
     Sample,
     division_for,
     enter,
+    rows_each,
     splits_for,
     stages_of,
     surveyed,
 )
+from fastrbhc.distributed._job_folder import JobFolder
 from fastrbhc.distributed._memory import check_memory_limit, sizes_within
-from fastrbhc.distributed._partitions import Source, source_of
-from fastrbhc.distributed._runners import Runner, is_dask, runner_for
-from fastrbhc.distributed._scratch import TemporaryFolder, sweep
+from fastrbhc.distributed._partitions import Source, named_errors
+from fastrbhc.distributed._runners import is_dask, runner_for
+from fastrbhc.distributed._sources import Reading, source_of
 from fastrbhc.distributed._tree import PartitionedDendrogram, of_stages
 from fastrbhc.families import Family, as_family, geometry_of
 from fastrbhc.families._missing import observe
@@ -156,11 +157,12 @@ def linkage(
     limit = check_memory_limit(memory_limit, runner.memory_limit)
     totals: dict[str, Any] = dict.fromkeys(("blocks", "reading", "dividing", "merging"))
     with (
-        _Folder(scratch) as folder,
+        JobFolder(scratch, runner) as folder,
         compiling_shown(progress),
         Progress(progress, totals) as report,
     ):
-        source = _source(data, sample_weight, columns, limit, folder.path, runner, report)
+        reading = Reading(limit, folder.path / "blocks", runner, rows_each(folder.path))
+        source = _source(data, sample_weight, columns, reading, report)
         totals["reading"] = totals["dividing"] = len(source.partitions)
         distribution = _placed(distribution, source)
         surveys, sample = surveyed(source, distribution, runner, random_state, report)
@@ -200,36 +202,6 @@ def _chosen(level: float, choice: str | None) -> Chosen:
     return Chosen(level, choice or "given")
 
 
-class _Folder:
-    """The scratch folder; a temporary one is removed at the end, unless it is kept."""
-
-    def __init__(self, scratch: str | Path | None) -> None:
-        self.owner = TemporaryFolder() if scratch is None else None
-        self.path = self.owner.path if self.owner else Path(str(scratch)).absolute()
-        self._kept = False
-
-    def __enter__(self) -> _Folder:
-        self.path.mkdir(parents=True, exist_ok=True)
-        if any(self.path.iterdir()) and not (self.path / "job.json").exists():
-            raise ValueError(
-                f"the folder {self.path} is not empty, and not the scratch folder of such a job: "
-                "name a new one"
-            )
-        sweep(self.path)
-        return self
-
-    def keep(self) -> None:
-        """What a finished tree needs stays; the rows are not needed any more."""
-        self._kept = True
-        if self.owner is not None:
-            for name in ("blocks", "rows"):
-                shutil.rmtree(self.path / name, ignore_errors=True)
-
-    def __exit__(self, *_: object) -> None:
-        if self.owner is not None and not self._kept:
-            self.owner.remove()
-
-
 def _check_family(family: Family) -> None:
     """Refuse families for which nothing bounds what other cells may hold."""
     parts = [block.family for block in getattr(family, "blocks", ()) if block.family != IGNORE]
@@ -259,23 +231,25 @@ def _source(
     data: Any,
     weights: Any,
     columns: Sequence[str] | None,
-    limit: int,
-    folder: Path,
-    runner: Runner,
+    reading: Reading,
     report: Callable[[str, int], None],
 ) -> Source:
-    blocks = folder / "blocks"
     if is_dask(data):
-        return written(data, weights, columns, blocks, runner, lambda done: report("blocks", done))
-    return source_of(data, weights, columns, limit, blocks, runner)
+        folder, runner = reading.folder, reading.runner
+        return written(data, weights, columns, folder, runner, lambda done: report("blocks", done))
+    return source_of(data, weights, columns, reading)
 
 
 def _placed(family: Family, source: Source) -> Family:
     """The family with the positions of its columns, if it names them."""
     if not hasattr(family, "place"):
         return family
-    some, _ = source.partitions[0].read()
-    return placed(family, some[:1], feature_names=source.names)
+    for partition in source.partitions:
+        if partition.n_rows:
+            with named_errors(partition):
+                some, _ = partition.read()
+            return placed(family, some[:1], feature_names=source.names)
+    return family
 
 
 def _of_sample(choice: str, sample: Sample, family: Family, seed: int) -> float:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from fastrbhc._containers import memory
@@ -12,6 +14,8 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 # What the interpreter, the libraries and the compiled kernels take.
 _BASE = 500_000_000
+# The least that a worker of Dask may have.
+_LEAST_OF_WORKER = 1_000_000_000
 # Bytes that a row takes in the finished tree, and while it is put together.
 _IN_A_TREE = 112
 # Rows of a partition that is cut from an array: more would not be faster.
@@ -46,6 +50,24 @@ def check_memory_limit(limit: Any, usual: int | None) -> int:
             f"so that {2 * _BASE / 1e9:g} GB are the least"
         )
     return int(limit)
+
+
+def limit_of_workers(workers: Sequence[dict[str, Any]]) -> int:
+    """What a task may take on the workers of Dask, which share their memory among threads."""
+    on_host = Counter(worker["host"] for worker in workers)
+    limits = []
+    for worker in workers:
+        # Workers may have been told of no limit: then those on one machine share it.
+        size = worker["memory_limit"] or memory() // on_host[worker["host"]]
+        if size < _LEAST_OF_WORKER:
+            raise ValueError(
+                f"a worker of Dask has {size / 1e9:.2f} GB of memory, and the libraries alone take "
+                f"{_BASE / 1e9:g}: start workers with at least {_LEAST_OF_WORKER / 1e9:g} GB, "
+                "rather fewer of them"
+            )
+        # Dask pauses a worker at 80 % of its memory.
+        limits.append(_BASE + (0.6 * size - _BASE) / worker["nthreads"])
+    return int(min(limits))
 
 
 def rows_at_a_time(limit: int, n_columns: int, n_rows: int, n_tasks: int) -> int:

@@ -1,20 +1,18 @@
-"""Rows in partitions: files, arrays, Dask collections and blocks, each read when it is needed."""
+"""Rows in partitions, each read when it is needed."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Sequence
+import contextlib
+import errno
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._containers import as_matrix, column_names
-from fastrbhc._optional import require
-from fastrbhc.distributed._memory import rows_at_a_time
-from fastrbhc.distributed._runners import Runner
-from fastrbhc.distributed._scratch import disk_errors
+from fastrbhc._containers import as_column, as_matrix, column_names, columns_of
+from fastrbhc.distributed._scratch import new_file, write_values
 
 
 class FileRows(NamedTuple):
@@ -46,6 +44,11 @@ class ArrayRows(NamedTuple):
     start: int
     stop: int
 
+    @property
+    def width(self) -> int:
+        """Numbers per row."""
+        return self.array.shape[1]
+
     def read(self) -> NDArray[Any]:
         """The rows."""
         return self.array[self.start : self.stop]
@@ -57,6 +60,11 @@ class ParquetRows(NamedTuple):
     path: str
     groups: tuple[int, ...]
     columns: tuple[str, ...]
+
+    @property
+    def width(self) -> int:
+        """Numbers per row."""
+        return len(self.columns)
 
     def read(self) -> NDArray[Any]:
         """The rows."""
@@ -84,6 +92,7 @@ class Partition(NamedTuple):
     rows: Any
     weights: Any  # a column, or None
     where: str  # for messages
+    names: tuple[str, ...] | None  # of the columns
 
     def read(self) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """The rows and their weights."""
@@ -92,6 +101,12 @@ class Partition(NamedTuple):
 
     def __str__(self) -> str:
         return f"partition {self.number}{self.where}"
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        width: int = self.rows.width
+        return width
 
 
 class Source(NamedTuple):
@@ -106,204 +121,95 @@ class Source(NamedTuple):
         return sum(partition.n_rows for partition in self.partitions)
 
 
-def source_of(
-    data: Any,
-    weights: Any,
-    columns: Sequence[str] | None,
-    limit: int,
-    folder: Path,
-    runner: Runner,
-) -> Source:
-    """The partitions of data that are not a Dask collection.
+@contextlib.contextmanager
+def named_errors(where: object) -> Iterator[None]:
+    """Errors in reading rows say which ones."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        message = f"{where} is gone"
+        raise FileNotFoundError(errno.ENOENT, message, error.filename) from error
+    except OSError as error:
+        message = f"{where} cannot be read: {error.strerror or error}"
+        raise OSError(error.errno or errno.EIO, message, error.filename) from error
+    except ValueError as error:  # plain ones: others may want more than a message
+        raise ValueError(f"{where}: {error}") from error
+    except TypeError as error:
+        raise TypeError(f"{where}: {error}") from error
+
+
+def write_block(
+    folder: Path, number: int, block: Any, columns: Any = None, weight: str | None = None
+) -> Partition:
+    """Write the rows of a block to a file in the folder.
 
     Parameters
     ----------
-    data : path, array or iterator of blocks
-        See `fastrbhc.distributed.linkage`.
-    weights : path, array, name of a column or None
-        Weights of the rows.
-    columns : sequence of str or None
-        The columns to take from parquet files.
-    limit : int
-        Of the memory of a task, in bytes.
     folder : Path
-        Blocks are written to it, because they come only once.
-    runner : Runner
-        Which runs the tasks that read the partitions.
+        Where to write.
+    number : int
+        Of the partition.
+    block : array, data frame or pair
+        Rows, or a pair of rows and weights.
+    columns : sequence of str, optional
+        Those of a data frame to take.
+    weight : str, optional
+        The column of a data frame that has the weights.
     """
-    if isinstance(data, str | os.PathLike):
-        path = Path(data)
-        if not path.exists():
-            raise FileNotFoundError(f"{path} does not exist")
-        if path.suffix == ".npy" and path.is_file():
-            return _of_array(np.load(path, mmap_mode="r"), weights, limit, runner)
-        return _of_parquet(path, weights, columns, limit)
-    if columns is not None:
-        raise ValueError("columns= is for parquet files: choose the columns of an array yourself")
-    if isinstance(data, Iterator) or (
-        isinstance(data, list | tuple) and len(data) > 0 and _is_block(data[0])
-    ):
-        if weights is not None:
-            raise ValueError(
-                "sample_weight with blocks: let each block be a pair (rows, weights of the rows)"
-            )
-        return _written(data, folder)
-    array = data if isinstance(data, np.ndarray) else as_matrix(data)
-    if getattr(array, "ndim", 2) != 2 or not isinstance(array, np.ndarray):
-        raise ValueError(
-            f"data of the type {type(data).__name__} cannot be divided: rows and columns of "
-            "numbers were expected, in an array, a file or blocks"
-        )
-    names = column_names(data)
-    if runner.shared and not isinstance(_file_rows(array), FileRows):
-        size = rows_at_a_time(limit, array.shape[1], len(array), runner.n_at_a_time)
-        return _written(_slices(array, weights, size), folder)._replace(names=names)
-    return _of_array(array, weights, limit, runner)._replace(names=names)
-
-
-def _is_block(part: Any) -> bool:
-    if isinstance(part, tuple) and len(part) == 2:
-        part = part[0]
-    return column_names(part) is not None or getattr(part, "ndim", 0) == 2
-
-
-def _slices(array: NDArray[Any], weights: Any, size: int) -> Iterator[Any]:
-    for start in range(0, len(array), size):
-        rows = array[start : start + size]
-        yield rows if weights is None else (rows, np.asarray(weights)[start : start + size])
-
-
-# Arrays
-
-
-def _of_array(array: NDArray[Any], weights: Any, limit: int, runner: Runner) -> Source:
-    if array.ndim != 2:
-        raise ValueError(f"rows and columns were expected, got an array of shape {array.shape}")
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"numbers were expected, got an array of {array.dtype}")
-    n, found, column = len(array), _file_rows(array), None
-    if weights is not None:
-        if isinstance(weights, str | os.PathLike):
-            weights = np.load(weights, mmap_mode="r")
-        weights = weights if isinstance(weights, np.ndarray) else np.asarray(weights)
-        if weights.shape != (n,):
-            raise ValueError(f"sample_weight has shape {weights.shape}, expected ({n},)")
-        column = _file_rows(weights.reshape(-1, 1))
-    partitions = []
-    size = rows_at_a_time(limit, array.shape[1], n, runner.n_at_a_time)
-    for number, start in enumerate(range(0, n, size)):
-        stop = min(start + size, n)
-        rows = found._replace(start=start, stop=stop)
-        own = None if column is None else column._replace(start=start, stop=stop)
-        where = f" (rows from {start:,} on)"
-        partitions.append(Partition(number, stop - start, rows, own, where))
-    return Source(partitions, None)
-
-
-def _file_rows(array: NDArray[Any]) -> FileRows | ArrayRows:
-    """Where the rows are in the file of a memory map, or the array itself."""
-    base: Any = array
-    while isinstance(getattr(base, "base", None), np.memmap):
-        base = base.base
-    if isinstance(base, np.memmap) and base.filename is not None and array.flags.c_contiguous:
-        begin = base.offset + array.__array_interface__["data"][0]
-        begin -= base.__array_interface__["data"][0]
-        width = array.shape[1]
-        return FileRows(str(base.filename), array.dtype.str, int(begin), width, 0, len(array))
-    return ArrayRows(array, 0, len(array))
-
-
-# Parquet
-
-
-def _of_parquet(path: Path, weights: Any, columns: Sequence[str] | None, limit: int) -> Source:
-    pq = require("pyarrow.parquet", "reading parquet files")
-    files = [path] if path.is_file() else sorted(path.glob("**/*.parquet"))
-    if not files:
-        raise FileNotFoundError(f"there is no parquet file in {path}")
-    if weights is not None and not isinstance(weights, str):
-        raise ValueError("sample_weight for parquet files is the name of their column of weights")
-    partitions: list[Partition] = []
-    wanted: tuple[str, ...] | None = None if columns is None else tuple(columns)
-    for file in files:
-        with pq.ParquetFile(file) as opened:
-            present, sizes = opened.schema_arrow.names, opened.metadata
-            counts = [sizes.row_group(g).num_rows for g in range(sizes.num_row_groups)]
-        if wanted is None:
-            wanted = tuple(name for name in present if name != weights)
-        named = (*wanted, *(() if weights is None else (weights,)))
-        lacking = [name for name in named if name not in present]
-        extra = [name for name in present if columns is None and name not in named]
-        if lacking or extra:
-            what = f"lacks the column {lacking[0]!r}" if lacking else f"has a column {extra[0]!r}"
-            others = " that the files before it have not" if extra else ""
-            raise ValueError(
-                f"partition {len(partitions)} ({file.name}) {what}{others}. It has "
-                f"{len(present)} columns, {', '.join(map(repr, present[:8]))}; name those to take, "
-                "columns=[...]"
-            )
-        for groups in _groups(counts, rows_at_a_time(limit, len(wanted), sum(counts), 1)):
-            n_rows = sum(counts[group] for group in groups)
-            where = f" ({file.name}, row group {groups[0]})"
-            rows = ParquetRows(str(file), groups, wanted)
-            own = None if weights is None else rows._replace(columns=(weights,))
-            partitions.append(Partition(len(partitions), n_rows, rows, own, where))
-    return Source(partitions, list(wanted or ()))
-
-
-def _groups(counts: list[int], most: int) -> Iterator[tuple[int, ...]]:
-    """Runs of row groups with at most so many rows, or one group each."""
-    run: list[int] = []
-    for group, count in enumerate(counts):
-        if run and sum(counts[k] for k in run) + count > most:
-            yield tuple(run)
-            run = []
-        run.append(group)
-    if run:
-        yield tuple(run)
-
-
-# Blocks
-
-
-def _written(blocks: Iterable[Any], folder: Path) -> Source:
-    """The partitions of blocks, which are written to the folder one by one."""
-    partitions, names = [], None
-    for number, block in enumerate(blocks):
-        partition, found = write_block(folder, number, block)
-        partitions.append(partition)
-        names = found if number == 0 else names
-    if not partitions:
-        raise ValueError("there are no blocks of rows")
-    return Source(partitions, names)
-
-
-def write_block(folder: Path, number: int, block: Any) -> tuple[Partition, list[str] | None]:
-    """Write the rows of a block, or a pair of rows and weights, to files in the folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    rows, weights = block if isinstance(block, tuple) else (block, None)
-    try:
-        X = np.ascontiguousarray(as_matrix(rows, fits_memory=False), np.float64)
+    rows, weights = block if isinstance(block, tuple) and len(block) == 2 else (block, None)
+    with named_errors(f"partition {number}"):
+        if columns is not None or weight is not None:
+            if weights is not None and weight is not None:
+                raise ValueError("weights come as a column or in a pair, and not both")
+            rows, found = split_frame(rows, columns, weight)
+            weights = weights if found is None else found
+        names = column_names(rows)
+        X = as_matrix(rows, fits_memory=False)
+        if not isinstance(X, np.ndarray):
+            raise TypeError(f"dense rows were expected, got the type {type(rows).__name__}")
         if X.ndim != 2:
             raise ValueError(f"rows and columns were expected, got the shape {X.shape}")
-        own = None if weights is None else np.asarray(weights, np.float64).reshape(-1, 1)
-        if own is not None and len(own) != len(X):
-            raise ValueError(f"{len(X)} rows have {len(own)} weights")
-    except (ValueError, TypeError) as error:
-        raise type(error)(f"partition {number}: {error}") from error
-    with disk_errors(folder / f"{number:05d}"):
-        parts = [
-            None if values is None else _saved(folder / f"{number:05d}.{what}", values)
-            for what, values in (("rows", X), ("weights", own))
-        ]
-    return Partition(number, len(X), parts[0], parts[1], ""), column_names(rows)
+        if np.iscomplexobj(X):
+            raise ValueError("real numbers were expected, got complex ones")
+        own = None if weights is None else as_column(weights, "sample_weight")
+        if own is not None and own.shape != (len(X),):
+            raise ValueError(f"sample_weight has shape {own.shape}, expected ({len(X)},)")
+    stored = write_rows(folder / f"{number:05d}.rows", X)
+    column = None
+    if own is not None:
+        column = write_rows(folder / f"{number:05d}.weights", own.reshape(-1, 1))
+    return Partition(number, len(X), stored, column, "", None if names is None else tuple(names))
 
 
-def _saved(path: Path, values: NDArray[np.float64]) -> FileRows:
-    beside = path.with_suffix(path.suffix + ".part")
-    try:
-        values.tofile(beside)
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
+def write_rows(path: Path, values: NDArray[Any]) -> FileRows:
+    """Write rows to a file of plain numbers."""
+    values = np.ascontiguousarray(values, np.float64)
+    with new_file(path) as beside, beside.open("wb") as file:
+        write_values(file, values)
     return FileRows(str(path), values.dtype.str, 0, values.shape[1], 0, len(values))
+
+
+def names_to_take(present: list[str], columns: Any, weight: str | None) -> list[str]:
+    """The names of the columns of rows, by default all but that of the weights."""
+    if isinstance(columns, str):
+        raise TypeError(f"columns has to be a list of names, got the text {columns!r}")
+    wanted = [name for name in present if name != weight] if columns is None else [*columns]
+    for name in (*wanted, *(() if weight is None else (weight,))):
+        if name not in present:
+            raise ValueError(f"there is no column {name!r}; the columns are {present}")
+    if not wanted:
+        raise ValueError("there is no column of rows")
+    return wanted
+
+
+def split_frame(frame: Any, columns: Any, weight: str | None) -> tuple[Any, Any]:
+    """The columns of rows of a data frame, and that of their weights."""
+    present = column_names(frame)
+    if present is None:
+        raise ValueError(
+            f"names of columns are for data frames, and this is of the type {type(frame).__name__}"
+        )
+    wanted = names_to_take(present, columns, weight)
+    places = [present.index(name) for name in wanted]
+    rows = frame.iloc[:, places] if hasattr(frame, "iloc") else frame.select(wanted)
+    return rows, None if weight is None else columns_of(frame)[present.index(weight)]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from fastrbhc._optional import require
+from fastrbhc.distributed._memory import limit_of_workers
 
-# How often Dask repeats a task that its worker did not survive, or that failed to read a file.
-_RETRIES = 2
+Task = Sequence[Any]
 
 
 class Runner(Protocol):
@@ -20,12 +22,12 @@ class Runner(Protocol):
     memory_limit: int | None  # what a task may take, if that is known
 
     def map(
-        self,
-        function: Callable[..., Any],
-        tasks: Iterable[Sequence[Any]],
-        done: Callable[[int], None],
+        self, function: Callable[..., Any], tasks: Iterable[Task], done: Callable[[int], None]
     ) -> list[Any]:
         """The results in the order of the tasks; ``done`` is told how many there are so far."""
+
+    def check_shared(self, path: Path, text: str) -> None:
+        """Refuse a folder whose file with this text is not what the tasks see at the path."""
 
 
 class Here:
@@ -38,10 +40,7 @@ class Here:
         self.n_threads = n_threads
 
     def map(
-        self,
-        function: Callable[..., Any],
-        tasks: Iterable[Sequence[Any]],
-        done: Callable[[int], None],
+        self, function: Callable[..., Any], tasks: Iterable[Task], done: Callable[[int], None]
     ) -> list[Any]:
         results = []
         for task in tasks:
@@ -49,50 +48,81 @@ class Here:
             done(len(results))
         return results
 
+    def check_shared(self, path: Path, text: str) -> None:
+        pass
+
 
 class OnDask:
-    """Tasks on the workers of a client, which repeats those of workers that are lost."""
+    """Tasks on the workers of a client, which repeats those of workers that are lost.
+
+    Tasks that raise an error are not repeated: a faulty row stays faulty.
+    """
 
     n_threads, shared = 1, True
 
     def __init__(self, client: Any) -> None:
+        if getattr(client, "asynchronous", False):
+            raise ValueError("an asynchronous Dask client cannot be waited for: start a usual one")
         self._client = client
-        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        # By default late versions tell of five workers only. Early ones have no such argument, and
+        # ignore it.
+        workers = list(client.scheduler_info(n_workers=-1)["workers"].values())
         if not workers:
             raise ValueError("the Dask client has no workers: start some, or leave client= out")
         self.n_at_a_time = sum(worker["nthreads"] for worker in workers)
-        limits = [worker["memory_limit"] / worker["nthreads"] for worker in workers]
-        # Dask pauses a worker at 80 % of its memory.
-        self.memory_limit = int(0.6 * min(limits)) if all(limits) else None
+        self.memory_limit: int | None = limit_of_workers(workers)
 
     def map(
-        self,
-        function: Callable[..., Any],
-        tasks: Iterable[Sequence[Any]],
-        done: Callable[[int], None],
+        self, function: Callable[..., Any], tasks: Iterable[Task], done: Callable[[int], None]
     ) -> list[Any]:
-        futures = [
-            self._client.submit(function, *task, pure=False, retries=_RETRIES) for task in tasks
-        ]
-        return self._results(futures, done)
+        # Not pure: a call may be repeated because its files are gone.
+        return self._results(
+            (self._client.submit(function, *task, pure=False) for task in tasks), done
+        )
 
     def compute(self, values: Sequence[Any], done: Callable[[int], None]) -> list[Any]:
         """The values of delayed objects."""
-        return self._results(self._client.compute(list(values), retries=_RETRIES), done)
+        return self._results(self._client.compute(list(values)), done)
 
-    def _results(self, futures: list[Any], done: Callable[[int], None]) -> list[Any]:
+    def _results(self, submitted: Iterable[Any], done: Callable[[int], None]) -> list[Any]:
         distributed = require("distributed", "work on a Dask cluster")
+        futures: list[Any] = []
         try:
-            finished = distributed.as_completed(futures)
-            for count, future in enumerate(finished, start=1):
-                if future.status != "finished":
-                    future.result()  # raises the error of the task
+            for future in submitted:
+                futures.append(future)
+            places = {future.key: place for place, future in enumerate(futures)}
+            results: list[Any] = [None] * len(futures)
+            for count, future in enumerate(distributed.as_completed(futures), start=1):
+                # At once: results go together with a worker that is lost.
+                results[places[future.key]] = future.result()
                 done(count)
-            results: list[Any] = self._client.gather(futures)
             return results
-        finally:
+        except distributed.KilledWorker as error:
+            raise RuntimeError(
+                f"the workers that ran a task died one after another, {error.allowed_failures + 1} "
+                "of them. Most often they had too little memory: give a lower memory_limit=. What "
+                "is finished is used again if the call is repeated with the same scratch="
+            ) from error
+        except BaseException:
             # After an error or Ctrl-C the others are not wanted any more.
-            self._client.cancel([future for future in futures if not future.done()])
+            with contextlib.suppress(Exception):
+                self._client.cancel([future for future in futures if not future.done()])
+            raise
+
+    def check_shared(self, path: Path, text: str) -> None:
+        for address, found in self._client.run(_read, str(path)).items():
+            if found != text:
+                raise ValueError(
+                    f"the worker {address} does not see the folder {path.parent}: give one that "
+                    "all workers see as scratch="
+                )
+
+
+def _read(path: str) -> str | None:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError:
+        return None
 
 
 def runner_for(data: Any, client: Any, n_threads: int) -> Runner:

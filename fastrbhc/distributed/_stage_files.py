@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fastrbhc._engine.agglomeration.merge_order import OrderedMerges, Ordering
 from fastrbhc._engine.clusters.observations import Observations
-from fastrbhc.distributed._scratch import read_json, read_table, write_json, write_table
+from fastrbhc.distributed._scratch import compact, read_json, read_table, write_json, write_table
 
 
 class Leaves(NamedTuple):
@@ -126,13 +126,13 @@ def write_stage(folder: Path, stage: Stage) -> None:
     write_table(
         folder / "merges.parquet",
         {
-            "left": merges.children[:, 0].astype(np.int32),
-            "right": merges.children[:, 1].astype(np.int32),
+            "left": compact(merges.children[:, 0]),
+            "right": compact(merges.children[:, 1]),
             "height": merges.heights,
             "level": merges.ordering.levels,
-            "depth": merges.ordering.depths.astype(np.int32),
+            "depth": compact(merges.ordering.depths),
             "key": merges.ordering.keys,
-            "step": merges.steps.astype(np.int32),
+            "step": compact(merges.steps),
         },
     )
     n_columns = left.points.shape[1]
@@ -160,4 +160,8 @@ def write_stage(folder: Path, stage: Stage) -> None:
 
 def stage_files(number: int, folder: Path) -> StageFiles:
     """The stage that has been written to a folder."""
-    return StageFiles(number, folder, **read_json(folder / "stage.json"))
+    path = folder / "stage.json"
+    try:
+        return StageFiles(number, folder, **read_json(path))
+    except TypeError as error:
+        raise ValueError(f"{path} is damaged: {error}") from error

@@ -26,7 +26,7 @@ from fastrbhc._engine.planning.cost_model import warn_if_long
 from fastrbhc._engine.planning.execution import agglomerate, planned_clusters
 from fastrbhc._engine.planning.plan import plan
 from fastrbhc._engine.traversal import merged_minima
-from fastrbhc.distributed._dividing import Divided
+from fastrbhc.distributed._dividing import Piece
 from fastrbhc.distributed._scratch import new_folder, read_slice
 from fastrbhc.distributed._stage_files import (
     Leaves,
@@ -62,14 +62,10 @@ class _Found(NamedTuple):
 
 
 def merge_cell(
-    number: int,
-    cell: int,
-    partitions: Sequence[Divided],
-    others: Sequence[Border],
-    setting: Setting,
+    number: int, pieces: Sequence[Piece], others: Sequence[Border], setting: Setting
 ) -> StageFiles:
     """The stage of the rows of one cell."""
-    return _written(number, setting, lambda: _of_rows(cell, partitions, others, setting))
+    return _written(number, setting, lambda: _of_rows(pieces, others, setting))
 
 
 def merge_left(
@@ -90,27 +86,21 @@ def _written(number: int, setting: Setting, make: Callable[[], Stage]) -> StageF
 
 
 def rows_of_cell(
-    cell: int, partitions: Sequence[Divided]
+    pieces: Sequence[Piece],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None, NDArray[np.int64]]:
     """Rows of a cell, their weights and their numbers among all rows, in the order of these."""
     values, weights, rows = [], [], [np.empty(0, np.int64)]
-    first_row = 0
-    for part in partitions:
-        start, stop = part.starts[cell], part.starts[cell + 1]
-        if stop > start:
-            values.append(read_slice(part.folder / "rows.npy", start, stop))
-            rows.append(first_row + read_slice(part.folder / "places.npy", start, stop))
-            if (part.folder / "weights.npy").exists():
-                weights.append(read_slice(part.folder / "weights.npy", start, stop))
-        first_row += int(part.starts[-1])
+    for folder, start, stop, first_row in pieces:
+        values.append(read_slice(folder / "rows.npy", start, stop))
+        rows.append(first_row + read_slice(folder / "places.npy", start, stop).astype(np.int64))
+        if (folder / "weights.npy").exists():
+            weights.append(read_slice(folder / "weights.npy", start, stop))
     X = np.concatenate(values) if values else np.empty((0, 1))
     return X, np.concatenate(weights) if weights else None, np.concatenate(rows)
 
 
-def _of_rows(
-    cell: int, partitions: Sequence[Divided], others: Sequence[Border], setting: Setting
-) -> Stage:
-    X, weights, rows = rows_of_cell(cell, partitions)
+def _of_rows(pieces: Sequence[Piece], others: Sequence[Border], setting: Setting) -> Stage:
+    X, weights, rows = rows_of_cell(pieces)
     n = rows.size
     leaves = Leaves(np.ones(n) if weights is None else weights, rows, np.zeros(n), None, None)
     if n == 0:

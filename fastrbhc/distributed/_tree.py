@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,7 +15,7 @@ from fastrbhc._validation import check_choice, check_count, check_threshold
 from fastrbhc.distributed._assembly import dendrogram_of_stages
 from fastrbhc.distributed._crown import Undone, crown_of, last_undone, undone_at
 from fastrbhc.distributed._labels import PartitionedLabels, write_labels
-from fastrbhc.distributed._scratch import new_folder, read_json, write_json
+from fastrbhc.distributed._scratch import copy_files, new_folder, read_json, write_json
 from fastrbhc.distributed._stage_files import StageFiles, stage_files
 from fastrbhc.thresholds import FROM_TREE
 from fastrbhc.tree.dendrogram import Dendrogram, dendrogram_of_merges, refuse_misplaced
@@ -36,6 +35,9 @@ class PartitionedDendrogram:
 
     It answers what `fastrbhc.Dendrogram` does where that makes sense beyond memory: ``cut`` writes
     labels partition by partition, ``top`` is the tree of the highest merges.
+
+    A tree in a temporary folder goes with that, and refuses to be pickled: `save` it first. Other
+    pickles hold the name of the folder, and not what is in it.
 
     Attributes
     ----------
@@ -241,11 +243,14 @@ class PartitionedDendrogram:
         PartitionedDendrogram
             The tree there; `fastrbhc.distributed.load` finds it again.
         """
-        target = Path(folder)
+        target = Path(folder).absolute()
         if target.exists():
             raise FileExistsError(f"{target} exists already: name a new folder")
-        with new_folder(target) as files:
-            shutil.copytree(self.folder / "stages", files / "stages")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with new_folder(target, "Name a folder on a larger disk for the tree") as files:
+            (files / "stages").mkdir()
+            for stage in self.stages:
+                copy_files(stage.folder, files / "stages" / stage.folder.name)
             write_json(files / "tree.json", _content(self))
         return replace(self, folder=target, _owner=None)
 
@@ -287,7 +292,7 @@ def load(folder: str | Path) -> PartitionedDendrogram:
     Raises
     ------
     ValueError
-        There is no tree, or one of a later format.
+        There is no tree, or one of another format, or it is damaged.
 
     Examples
     --------
@@ -301,23 +306,41 @@ def load(folder: str | Path) -> PartitionedDendrogram:
     >>> fastrbhc.distributed.load(folder).cut(n_clusters=2).to_numpy().tolist()
     [0, 0, 1, 1]
     """
-    path = Path(folder)
+    path = Path(folder).absolute()
     try:
         content = read_json(path / "tree.json")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         unfinished = (path / "job.json").exists()
         more = ": the job has not finished. Repeat its call to go on" if unfinished else ""
         raise ValueError(f"there is no tree in {path}{more}") from None
-    if not isinstance(content, dict) or content.get("format") != _FORMAT:
+    if content.get("format") != _FORMAT:
         raise ValueError(f"{path / 'tree.json'} does not describe a tree")
-    if content["version"] > _VERSION:
+    if content.get("version") != _VERSION:
         raise ValueError(
-            f"the tree in {path} has the format {content['version']}, and this version of fastrbhc "
-            f"({version()}) reads up to {_VERSION}: update it"
+            f"the tree in {path} has the format {content.get('version')!r}, and this version of "
+            f"fastrbhc ({version()}) reads {_VERSION}: use the version that wrote it, "
+            f"{content.get('package_version')}, or a later one"
         )
-    warn_of(content["package_version"], "tree")
-    family = content["family"]
-    names = content["feature_names"]
+    warn_of(content.get("package_version"), "tree")
+    try:
+        tree = _tree_of(path, content)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+        raise ValueError(f"{path / 'tree.json'} is damaged: {what}") from error
+    try:
+        n_rows = sum(stage.n_leaves for stage in tree.stages if stage.of_rows)
+    except FileNotFoundError as error:
+        raise ValueError(f"the tree in {path} is not whole: {error.filename} is gone") from error
+    if n_rows != tree.n_leaves:
+        raise ValueError(
+            f"the tree in {path} has {n_rows:,} rows in its files, and {tree.n_leaves:,} are "
+            "expected: they do not belong together"
+        )
+    return tree
+
+
+def _tree_of(path: Path, content: dict[str, Any]) -> PartitionedDendrogram:
+    family, names, chosen = content["family"], content["feature_names"], content["chosen"]
     origin = Origin(
         None if family is None else family_described(family),
         content["n_features"],
@@ -325,14 +348,13 @@ def load(folder: str | Path) -> PartitionedDendrogram:
         content["package_version"],
         algorithm="cells",
     )
-    chosen = content["chosen"]
     return PartitionedDendrogram(
         path,
-        content["n_leaves"],
-        tuple(content["partitions"]),
+        int(content["n_leaves"]),
+        tuple(map(int, content["partitions"])),
         origin,
-        content["certified"],
-        content["n_stages"],
+        bool(content["certified"]),
+        int(content["n_stages"]),
         None if chosen is None else Chosen(float(chosen["threshold"]), chosen["by"]),
     )
 
