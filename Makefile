@@ -8,7 +8,7 @@ PYTEST = $(BIN)/python -m pytest
 TWO_WORKERS = -n 2 --dist loadfile
 
 .PHONY: demo test lint types docs test-notebooks notebooks test-families test-indices test-thorough test-stress fuzz calibration \
-	labelled mixed test-compile-all test-lowest test-anndata baselines bench bench-all bench-compare bench-peers bench-compile record dashboard clean
+	labelled mixed cells test-compile-all test-lowest test-anndata baselines bench bench-all bench-compare bench-peers bench-distributed bench-compile record dashboard clean
 
 # Installed again whenever the metadata change. The demo needs fewer packages than the tests.
 $(VENV)/runtime: pyproject.toml
@@ -112,6 +112,10 @@ $(VENV)/mixed: $(VENV)/installed
 mixed: $(VENV)/mixed
 	PYTHONPATH=tests $(BIN)/python -m calibration.mixed $(OPTIONS)
 
+# The picture of docs/beyond-one-machine.md: the clusters that cells leave.
+cells: $(VENV)/installed
+	PYTHONPATH=tests $(BIN)/python -m calibration.cells docs/cells.png
+
 # After `fastrbhc compile --all`, first calls of all families and models compile nothing.
 test-compile-all: $(VENV)/installed
 	TEST_COMPILE_ALL=1 $(PYTEST) -q -rP tests/test_precompile.py -k after_all
@@ -159,6 +163,11 @@ bench-compare: $(VENV)/installed
 # from the directory FASTRBHC_DATA. For some rows only, with less data: OPTIONS="--only 1,6 --small".
 bench-peers: $(VENV)/installed
 	$(BIN)/python asv_benchmarks/bench_peers.py $(OPTIONS)
+
+# Trees beyond memory and on Dask workers: the figures of docs/beyond-one-machine.md, at full size. Needs 10 GB
+# of disk. Less, or some of them: OPTIONS="--only left --rows-per-cell 1e5".
+bench-distributed: $(VENV)/installed
+	$(BIN)/python asv_benchmarks/bench_distributed.py $(OPTIONS)
 
 # The cost of first calls with an empty cache, relative to the time to compile a yardstick; takes some
 # minutes. For some rows only, or another checkout: OPTIONS="--only 1,5 --package ../other".

@@ -29,6 +29,7 @@ import numpy as np
 from benchmarks.datasets import blobs, counts, normal, proportions, uniform
 from benchmarks.memory import resident
 from benchmarks.timing import Compared, against_scipy, compare, warm_up
+from distributed_peers import against_memory
 from product_peers import against_dearest, against_kd_tree, against_ward
 from recorded import add_options, commit_of, keep
 from rows import Row, load, machine, printed
@@ -283,6 +284,11 @@ def mixed_columns_and_kd(size: Size) -> Iterator[Row]:
     yield from against_dearest(size, of_ratio)
 
 
+def beyond_memory(size: Size) -> Iterator[Row]:
+    """21: rows in a file, cell by cell."""
+    yield from against_memory(size, of_ratio)
+
+
 WORK: dict[int, Callable[[Size], Iterator[Row]]] = {
     1: points_in_the_plane,
     2: points_in_space,
@@ -304,6 +310,7 @@ WORK: dict[int, Callable[[Size], Iterator[Row]]] = {
     18: full_counts,
     19: mixed_columns,
     20: mixed_columns_and_kd,
+    21: beyond_memory,
 }
 
 

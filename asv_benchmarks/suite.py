@@ -36,6 +36,7 @@ QUICK = (
     r"^memory\.Ward\.\w+\(10{4,5}\)",
     r"^memory\.Families\..*'(spherical_gaussian|gaussian|poisson)', 3\)",
     r"^startup\.Import\.",
+    r"^distributed\.\w+\.\w+\(100000\b(?!, 10000)",
     r"^audit\.Audit\.track_(exact|violations)\(.*, 10000\)",
     r"^bhc\.Models\.time_tree\('\w+', 1000\)",
     r"^ratios\.WardAgainstPeers\.track_auto\('\w+', 2000, ",

@@ -5,9 +5,10 @@ families; `predictive_threshold`, `gap_threshold`, `evidence_threshold` and `kme
 choose the threshold λ, and with it the number of clusters.
 `bhc_linkage` and `BHC` are the original, Bayesian algorithm, with the models in `fastrbhc.bhc`.
 `fastrbhc.plotting` draws; `fastrbhc.experiments` is loaded when asked for: the paper's tables and
-figure. `fastrbhc.anndata` clusters the cells of an AnnData. `precompile` compiles kernels ahead of
-time. `suggest_family` says which family suits a table. `show_versions` prints what a report of a
-bug should contain.
+figure. So are `fastrbhc.anndata`, which clusters the cells of an AnnData, and
+`fastrbhc.distributed`, for rows beyond the memory of one machine. `precompile` compiles kernels
+ahead of time. `suggest_family` says which family suits a table. `show_versions` prints what a
+report of a bug should contain.
 """
 
 from __future__ import annotations
@@ -50,7 +51,11 @@ __all__ = [
 ]
 
 
+# Modules that are loaded when they are asked for.
+_LATER = {"anndata", "distributed", "experiments", "exports", "path", "plotting", "summaries"}
+
+
 def __getattr__(name: str) -> ModuleType:
-    if name in {"anndata", "experiments", "exports", "path", "plotting", "summaries"}:
+    if name in _LATER:
         return importlib.import_module(f"fastrbhc.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,6 +11,8 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGES = [page.name for page in sorted(DOCS.glob("*.md")) if "```pycon" in page.read_text("utf-8")]
 
 
+# Dask calls functions of pandas that the newest one deprecates.
+@pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame")
 @pytest.mark.parametrize("name", PAGES)
 def test_examples_of_a_page(name):
     blocks = re.findall(r"```pycon\n(.*?)```", (DOCS / name).read_text("utf-8"), re.DOTALL)
