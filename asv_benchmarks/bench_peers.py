@@ -110,7 +110,7 @@ def ten_million(size: Size) -> Iterator[Row]:
     work = "{:,} × 2 uniform, Ward, whole tree"
     n = size(10_000_000)
     yield against_kd(work.format(n), uniform(n, 2), "ward", "≤ 1.3")
-    for many, goal in ((10_000_000, "≤ 200 bytes per row"), (1_000_000, "≤ 250 MB")):
+    for many, goal in ((10_000_000, "≤ 110 bytes per row"), (1_000_000, "≤ 110 MB")):
         n = size(many)
         found = in_a_process(uniform, n, 2)
         each, megabytes = found.grown / n, found.grown / 1e6
