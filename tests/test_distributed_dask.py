@@ -165,19 +165,13 @@ def test_workers_that_die(client, tmp_path):
     assert before[first] not in client.run(os.getpid).values()
 
 
-def test_workers_that_die_again_and_again(client, tmp_path):
-    client.run_on_scheduler(allow_failures, 0)  # by default 3
-    client.run(spoil, "stages._of_rows", dying, workers=[next(iter(client.run(os.getpid)))])
-    try:
-        with pytest.raises(RuntimeError, match=r"workers .* died one after another.*memory_limit="):
-            linkage(client, scratch=tmp_path / "scratch")
-    finally:
-        client.run_on_scheduler(allow_failures, 3)
-    same(linkage(client, scratch=tmp_path / "scratch"))
+def test_workers_that_die_again_and_again(client, monkeypatch):
+    def killed(futures):
+        raise dask_distributed.KilledWorker("merge_cell-12", None, 3)
 
-
-def allow_failures(number, dask_scheduler):
-    dask_scheduler.allowed_failures = number
+    monkeypatch.setattr(dask_distributed, "as_completed", killed)
+    with pytest.raises(RuntimeError, match=r"died one after another, 4 of them.*memory_limit="):
+        linkage(client)
 
 
 @pytest.mark.parametrize("place", ["dividing.check_rows", "stages.write_stage"])

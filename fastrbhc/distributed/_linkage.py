@@ -73,10 +73,10 @@ def linkage(
 
     Parameters
     ----------
-    data : path, array, Dask collection or iterator of blocks
-        An ``.npy`` file, a parquet file or a folder of them; an array, best a memory map; a Dask
-        array or data frame; or blocks of rows one after another, each an array, a data frame or a
-        pair of rows and weights.
+    data : path, array, data frame, Dask collection or iterator of blocks
+        An ``.npy`` file, a parquet file or a folder of them; an array, best a memory map; a data
+        frame; a Dask array or data frame; or blocks of rows one after another, each an array, a
+        data frame or a pair of rows and weights.
     family : str, record or dict
         A family whose columns are separate: see `fastrbhc.linkage`.
     threshold : float or {"gap", "evidence", "kmeans"}, optional
@@ -86,8 +86,8 @@ def linkage(
         Weights of the rows: the name of a column of data frames and parquet files; for arrays an
         array of the same kind, or an ``.npy`` file. A weight of 0 is refused.
     columns : sequence of str, optional
-        The columns of parquet files and Dask data frames to take; by default all others than that
-        of the weights.
+        The columns of parquet files and data frames to take; by default all others than that of the
+        weights.
     n_cells : int, optional
         The number of cells, rounded up to a power of 2. By default so many that the rows of a cell
         fit into the memory of a task, and that all workers have enough to do.
@@ -97,7 +97,8 @@ def linkage(
     scratch : path, optional
         A folder for what does not fit into memory: about 150 bytes per row and 16 per value. It has
         to be one that all workers see. A call that was interrupted goes on where it was if it is
-        repeated with the same folder. By default a temporary one, which is removed.
+        repeated with the same folder; one call at a time works there. By default a temporary one,
+        which is removed.
     output : {"auto", "memory", "files"}, default="auto"
         "memory" returns a `Dendrogram`, and "files" a `PartitionedDendrogram`, whose merges stay
         on disk. "auto" chooses by the memory limit: a row takes 112 bytes in memory.
@@ -124,8 +125,12 @@ def linkage(
     ------
     ValueError
         Rows that the family does not take: the message names the partition and the row.
+    FileNotFoundError
+        A file that held a partition is gone.
     ScratchFullError
         There is no room left in the scratch folder.
+    RuntimeError
+        A task whose workers died one after another, most often for lack of memory.
 
     Notes
     -----
@@ -140,7 +145,7 @@ def linkage(
     >>> X = np.random.default_rng(0).normal(size=(1000, 2))
     >>> blocks = (X[start : start + 100] for start in range(0, 1000, 100))
     >>> tree = fastrbhc.distributed.linkage(blocks, "ward", n_cells=4)
-    >>> (tree.heights == fastrbhc.linkage(X, "ward").heights).all()
+    >>> np.array_equal(tree.heights, fastrbhc.linkage(X, "ward").heights)
     True
     """
     distribution = as_family(family)

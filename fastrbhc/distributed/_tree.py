@@ -168,7 +168,7 @@ class PartitionedDendrogram:
         >>> tree = fastrbhc.distributed.linkage(X, "ward", output="files")
         >>> top = tree.top(3)
         >>> top.merges.tolist(), top.leaf_weights.tolist()
-        ([[0, 2], [1, 3]], [2.0, 2.0, 1.0])
+        ([[1, 2], [0, 3]], [2.0, 2.0, 1.0])
         """
         k = check_count(n_clusters, "n_clusters", self.n_leaves)
         crown = crown_of(self.stages, last_undone(self.stages, k - 1))
@@ -199,7 +199,7 @@ class PartitionedDendrogram:
         >>> X = np.array([[0.0], [1.0], [5.0], [7.0], [8.0]])
         >>> tree = fastrbhc.distributed.linkage(X, "ward", output="files")
         >>> tree.cut(threshold=tree.choose_threshold("gap")).n_clusters
-        2
+        3
         """
         check_choice(by, "by", tuple(FROM_TREE))
         most = _FIRST_TOP
