@@ -1,9 +1,7 @@
 """Measure trees beyond memory and beyond one process: the figures of docs/beyond-one-machine.md.
 
-Every measurement prints one line. Sizes are options, so that all of it can be tried small:
-
-    python asv_benchmarks/bench_distributed.py --rows 1e6 --rows-on-dask 1e6 --rows-per-cell 1e5 \
-        --rows-of-growth 1e5
+Every measurement prints one line. Sizes are options, so that all of it can be tried small;
+docs/benchmarks.md has an example.
 
 Files of rows and merges go to the folder --scratch, and are removed afterwards: 16 bytes per row
 for the rows, about 80 for the tree. Real data are read from the directory named by the environment
