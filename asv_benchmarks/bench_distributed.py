@@ -1,8 +1,7 @@
 """Measure trees beyond memory and beyond one process: the figures of docs/beyond-one-machine.md.
 
-Every measurement prints one line. Sizes are options, so that all of it can be tried small:
-
-    python asv_benchmarks/bench_distributed.py --rows 1e6 --rows-on-dask 1e6 --rows-per-cell 1e5
+Every measurement prints one line. Sizes are options, so that all of it can be tried small;
+docs/benchmarks.md has an example.
 
 Files of rows and merges go to the folder --scratch, and are removed afterwards: 16 bytes per row
 for the rows, about 80 for the tree. Real data are read from the directory named by the environment
@@ -12,7 +11,6 @@ variable FASTRBHC_DATA.
 from __future__ import annotations
 
 import argparse
-import itertools
 import multiprocessing
 import shutil
 import statistics
@@ -40,6 +38,8 @@ from fastrbhc.families import as_family, geometry_of
 _AT_A_TIME = 5_000_000
 # Rows of a first tree, so that kernels are compiled and loaded before anything is timed.
 _FIRST = 400_000
+# Rows of cells whose share is compared.
+_SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000)
 
 
 class Spent(NamedTuple):
@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument("--memory-limit", default="4GB", help="of 'memory'")
     parser.add_argument("--rows-on-dask", type=number, default=20_000_000, help="of 'workers'")
     parser.add_argument("--rows-per-cell", type=number, default=3_000_000, help="of 'left'")
-    parser.add_argument("--rows-of-growth", type=number, default=1_000_000, help="at most")
+    parser.add_argument("--rows-of-growth", type=number, default=3_000_000, help="at most")
     parser.add_argument("--cells", type=int, default=8, help="of 'workers' and 'real'")
     parser.add_argument("--at-most", type=number, help="rows of the files of 'real'")
     parser.add_argument(
@@ -158,15 +158,30 @@ def left_over(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
 
 def growth(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
     """The share left by a cell with others on all sides, by its number of rows."""
-    sizes = [n for n in (10**4, 10**5, 10**6, 10**7) if n <= arguments.rows_of_growth]
     for d in (2, 3, 5):
-        found = {n: left_in_a_cube(n, d) for n in sizes}
-        for n in sizes:
-            yield of_left(f"{n:,} × {d} uniform in a cell with others on all sides", found[n] / n)
-        for few, many in itertools.pairwise(sizes):
-            exponent = np.log((found[many] / many) / (found[few] / few)) / np.log(many / few)
-            work = f"{few:,} to {many:,} × {d}"
-            yield Row(work, "exponent of the share", f"{exponent:.3f}", "", value=float(exponent))
+        sizes = [n for n in _SIZES if n <= arguments.rows_of_growth]
+        found = [left_in_a_cube(n, d) for n in sizes]
+        for n, left in zip(sizes, found, strict=True):
+            yield of_left(f"{n:,} × {d} uniform in a cell with others on all sides", left / n)
+        for k, many in enumerate(sizes[1:]):
+            slope = np.log(found[k + 1] / found[k]) / np.log(many / sizes[k]) - 1
+            work = f"{sizes[k]:,} to {many:,} × {d}"
+            yield Row(work, "exponent of the share", f"{slope:.3f}", "", value=float(slope))
+        if len(sizes) > 2:
+            a, b, error = fitted(np.array(sizes, float), np.array(found), d)
+            terms = f"√n ({a:.3g} + {b:.3g} log n)"
+            if d > 2:
+                terms = f"{a:.3g} n^({d - 1}/{d}) − {-b:.3g} n^({d}/{d + 2})"
+            yield Row(f"all sizes × {d}", terms, f"to {error:.1%}", "", value=error)
+
+
+def fitted(n: Any, left: Any, d: int) -> tuple[float, float, float]:
+    """Coefficients of the two terms of docs/beyond-one-machine.md, and their largest error."""
+    first = n ** ((d - 1) / d)
+    second = first * np.log(n) if d == 2 else n ** (d / (d + 2))
+    terms = np.column_stack([first, second]) / left[:, None]
+    (a, b), *_ = np.linalg.lstsq(terms, np.ones(n.size), rcond=None)
+    return float(a), float(b), float(np.abs(terms @ (a, b) - 1.0).max())
 
 
 def real_data(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
