@@ -551,25 +551,31 @@ def test_labels_of_partitions(stored):
     assert "400 rows in 4 partitions, 5 clusters" in repr(labels)
 
 
-def test_labels_beside_a_dask_frame(stored):
+@pytest.mark.parametrize("known", [True, False])
+def test_labels_beside_a_dask_frame(stored, known):
     dd = pytest.importorskip("dask.dataframe")
     frame = dd.from_pandas(
         pd.DataFrame(X, columns=["a", "b"], index=np.arange(400) * 3), npartitions=3
     )
+    # As it is with parquet files; and an index that is the same in each partition.
+    frame = frame if known else frame.map_partitions(pd.DataFrame.reset_index, drop=True)
     tree = linkage(frame, output="files")
     expected = REFERENCE.cut(n_clusters=4)
     labels = tree.cut(n_clusters=4)
-    series = labels.to_dask()
-    same_index = labels.to_dask(like=frame)
-    with pytest.raises(ValueError, match="like has 1 partitions, and the labels have 3"):
-        labels.to_dask(like=frame.repartition(npartitions=1))
+    series, together = labels.to_dask(), labels.beside(frame, "cluster")
+    with pytest.raises(ValueError, match="the frame has 1 partitions, and the labels have 3"):
+        labels.beside(frame.repartition(npartitions=1))
     del labels  # its temporary folder stays
     np.testing.assert_array_equal(series.compute(scheduler="synchronous"), expected)
-    assert series.npartitions == frame.npartitions
-    together = frame.assign(label=same_index).compute(scheduler="synchronous")
-    np.testing.assert_array_equal(together["label"], expected)
-    assert together["label"].dtype == np.int64
+    assert series.npartitions == together.npartitions == frame.npartitions
+    assert together.known_divisions == frame.known_divisions
+    together = together.compute(scheduler="synchronous")
+    np.testing.assert_array_equal(together["cluster"], expected)
+    assert together.dtypes["cluster"] == np.int64
     np.testing.assert_array_equal(together[["a", "b"]], X)
+    moved = linkage(frame, output="files").cut(n_clusters=4).beside(frame[frame["a"] > 20.0])
+    with pytest.raises(ValueError, match=r"a partition has 57 rows, and 133 labels"):
+        moved.compute(scheduler="synchronous")
 
 
 @pytest.mark.parametrize("threshold", ["gap", "evidence", "kmeans", 40.0])

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import secrets
-import shutil
 from pathlib import Path
 from typing import IO, Any
 
 from fastrbhc._optional import require
 from fastrbhc.distributed._runners import Runner
-from fastrbhc.distributed._scratch import TemporaryFolder, sweep
+from fastrbhc.distributed._scratch import TemporaryFolder, remove_folder, sweep
 
 try:
     import fcntl
@@ -66,7 +65,7 @@ class JobFolder:
         self._kept = True
         if self.owner is not None:
             for name in ("blocks", "rows"):
-                shutil.rmtree(self.path / name, ignore_errors=True)
+                remove_folder(self.path / name)
 
     def __exit__(self, kind: object, *_: object) -> None:
         self._leave(failed=kind is not None)
@@ -75,7 +74,7 @@ class JobFolder:
         if failed and not (self.path / "job.json").exists():
             # Nothing is there that another call could go on with.
             for part in _PARTS:
-                shutil.rmtree(self.path / part, ignore_errors=True)
+                remove_folder(self.path / part)
             (self.path / _LOCK).unlink(missing_ok=True)
         if self._lock is not None:
             self._lock.close()

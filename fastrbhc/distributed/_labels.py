@@ -88,16 +88,10 @@ class PartitionedLabels:
         """
         return np.concatenate([*self]) if self.sizes else np.empty(0, np.int64)
 
-    def to_dask(self, like: Any = None) -> Any:
+    def to_dask(self) -> Any:
         """The labels as a Dask series with the same partitions.
 
         Labels in a temporary folder stay there until this process ends.
-
-        Parameters
-        ----------
-        like : dask.dataframe.DataFrame, optional
-            The rows. The labels get its index, so that
-            ``frame.assign(label=labels.to_dask(like=frame))`` works.
 
         Returns
         -------
@@ -107,15 +101,35 @@ class PartitionedLabels:
         if self._owner is not None:
             self._owner.stay()
         files = [str(_file(self.folder, number)) for number in range(len(self))]
-        series = frames.from_map(_series, files, meta=_meta())
-        if like is None:
-            return series
-        if like.npartitions != len(self):
+        return frames.from_map(_series, files, meta=_meta())
+
+    def beside(self, frame: Any, column: str = "label") -> Any:
+        """A Dask data frame with the labels of its rows as one more column.
+
+        Partitions are joined one by one, whatever their index. To assign `to_dask` would sort all
+        rows by their index, which is that of the labels only by chance.
+
+        Parameters
+        ----------
+        frame : dask.dataframe.DataFrame
+            The rows, in the partitions of which the tree was made.
+        column : str, default="label"
+            The name of the new column.
+
+        Returns
+        -------
+        dask.dataframe.DataFrame
+        """
+        if frame.npartitions != len(self):
             raise ValueError(
-                f"like has {like.npartitions} partitions, and the labels have {len(self)}"
+                f"the frame has {frame.npartitions} partitions, and the labels have {len(self)}"
             )
-        return like.map_partitions(
-            _with_index, series, meta=_meta(like), align_dataframes=False, enforce_metadata=False
+        return frame.map_partitions(
+            _labelled,
+            self.to_dask(),
+            column,
+            meta=frame._meta.assign(**{column: np.empty(0, np.int64)}),
+            align_dataframes=False,
         )
 
     def __repr__(self) -> str:
@@ -134,17 +148,15 @@ def _series(path: str) -> Any:
     return pandas.Series(read_table(Path(path), "label")[0], name="label")
 
 
-def _with_index(rows: Any, labels: Any) -> Any:
-    """The labels with the index of their rows."""
+def _labelled(rows: Any, labels: Any, column: str) -> Any:
     if len(rows) != len(labels):
         raise ValueError(f"a partition has {len(rows):,} rows, and {len(labels):,} labels")
-    return labels.set_axis(rows.index)
+    return rows.assign(**{column: labels.to_numpy()})
 
 
-def _meta(like: Any = None) -> Any:
+def _meta() -> Any:
     pandas = require("pandas", "a Dask series")
-    index = None if like is None else like._meta.index
-    return pandas.Series([], index=index, dtype=np.int64, name="label")
+    return pandas.Series([], dtype=np.int64, name="label")
 
 
 def write_labels(

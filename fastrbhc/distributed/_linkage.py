@@ -90,7 +90,8 @@ def linkage(
         weights.
     n_cells : int, optional
         The number of cells, rounded up to a power of 2. By default so many that the rows of a cell
-        fit into the memory of a task, and that all workers have enough to do.
+        fit into the memory of a task, and that all workers have enough to do. A call that goes on
+        with an earlier one has the cells of that.
     memory_limit : int, float or str, optional
         What a task may take, in bytes or as a text such as "4GB". By default half of the memory of
         the machine, or 60 % of that of a worker for each of its threads.

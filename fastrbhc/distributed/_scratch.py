@@ -53,10 +53,17 @@ class TemporaryFolder:
 
 def _remove(path: Path, process: int) -> None:
     """Remove a folder of this process."""
-    if os.getpid() != process:  # a fork, which has the object too
-        return
-    # Tasks that were cancelled may still be running: under its old name they cannot add to it.
-    renamed = path.with_name(f"{path.name}-removed")
+    if os.getpid() == process:  # and not in a fork, which has the object too
+        remove_folder(path)
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder and what is in it, if it is there.
+
+    Tasks that were cancelled may still be running. So it gets another name first, under which they
+    can neither add to it nor give it a name themselves.
+    """
+    renamed = path.with_name(f"{_UNFINISHED}removed-{secrets.token_hex(4)}")
     try:
         os.rename(path, renamed)
     except OSError:
@@ -137,7 +144,7 @@ def sweep(folder: Path) -> None:
     """Remove what interrupted jobs have left unfinished."""
     for path in [*folder.glob(f"{_UNFINISHED}*"), *folder.glob(f"*/{_UNFINISHED}*")]:
         if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
+            remove_folder(path)
         else:
             path.unlink(missing_ok=True)
 
