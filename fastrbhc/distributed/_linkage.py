@@ -96,10 +96,11 @@ def linkage(
         What a task may take, in bytes or as a text such as "4GB". By default half of the memory of
         the machine, or 60 % of that of a worker for each of its threads.
     scratch : path, optional
-        A folder for what does not fit into memory: about 150 bytes per row and 16 per value. It has
-        to be one that all workers see. A call that was interrupted goes on where it was if it is
-        repeated with the same folder; one call at a time works there. By default a temporary one,
-        which is removed.
+        A folder for what does not fit into memory: about 60 bytes per row and 8 per value, and 8
+        per value more for blocks and Dask collections; more in three columns and beyond, where
+        cells leave more. It has to be one that all workers see. A call that was interrupted goes on
+        where it was if it is repeated with the same folder; one call at a time works there. By
+        default a temporary one, which is removed.
     output : {"auto", "memory", "files"}, default="auto"
         "memory" returns a `Dendrogram`, and "files" a `PartitionedDendrogram`, whose merges stay
         on disk. "auto" chooses by the memory limit: a row takes 112 bytes in memory.
@@ -110,7 +111,8 @@ def linkage(
         Number of threads in this process, as in `fastrbhc.linkage`. Workers of Dask have threads of
         their own.
     random_state : int, default=0
-        Seed of the sample that decides where space is cut. The tree does not depend on it.
+        Seed of the sample that decides where space is cut. The tree does not depend on it if the
+        family is reducible.
     progress : bool, default=False
         Show progress bars.
     audit : bool or "sample", default=False
@@ -216,8 +218,8 @@ def _check_family(family: Family) -> None:
             continue
         raise ValueError(
             f"the family {part.name!r} cannot be merged cell by cell: its columns are not "
-            "separate, and nothing that is known of other cells bounds the dissimilarities of "
-            "their clusters. Use 'ward' for measurements, with SphericalGaussian(scale=...) if "
+            "separate, and no bound is known of their dissimilarities from what other cells may "
+            "hold. Use 'ward' for measurements, with SphericalGaussian(scale=...) if "
             "columns differ in width, 'poisson' or another family of counts, or a product of such "
             "families; or fastrbhc.linkage, if the rows fit into memory"
         )
