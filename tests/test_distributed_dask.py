@@ -4,6 +4,7 @@ import errno
 import logging
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -36,7 +37,7 @@ def cluster():
         n_workers=2,
         threads_per_worker=1,
         processes=True,
-        dashboard_address=None,
+        dashboard_address=":0",  # any port that is free
         silence_logs=logging.CRITICAL,
     ) as started:
         yield started
@@ -62,7 +63,9 @@ def linkage(client, data=X, **options):
     return distributed.linkage(data, "ward", client=client, **{"n_cells": 8, **options})
 
 
-# What workers are told to do wrong. They get these functions by value, and import the rest.
+# What workers are told to do wrong. They get these functions by value: a new worker would take its
+# time to import this module.
+pytest.importorskip("cloudpickle").register_pickle_by_value(sys.modules[__name__])
 
 
 def spoil(where, wrong):
@@ -78,8 +81,6 @@ def spoil(where, wrong):
 
 
 def mend():
-    import sys
-
     stages = sys.modules.get("fastrbhc.distributed._stages")  # not in a worker that is new
     for module, name, right in stages.__dict__.pop("_spoilt", []) if stages else []:
         setattr(module, name, right)
