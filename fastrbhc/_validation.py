@@ -15,7 +15,7 @@ from fastrbhc.families._missing import names_of_those_that_take_missing, takes_m
 
 # What NaN may mean: an error, or a cell that was not observed.
 MISSING_NAMES = ("error", "ignore")
-_LIGHTEST, _HEAVIEST = 1e-50, 1e50
+LIGHTEST, HEAVIEST = 1e-50, 1e50  # weights of rows, unless they are 0
 _MOST_THREADS = 256
 
 
@@ -61,8 +61,8 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64
     for wrong, what in (
         (~np.isfinite(weights), "not finite"),
         (weights < 0.0, "negative"),
-        (weights > _HEAVIEST, f"larger than {_HEAVIEST:g}"),
-        ((weights > 0.0) & (weights < _LIGHTEST), f"smaller than {_LIGHTEST:g} and not 0"),
+        (weights > HEAVIEST, f"larger than {HEAVIEST:g}"),
+        ((weights > 0.0) & (weights < LIGHTEST), f"smaller than {LIGHTEST:g} and not 0"),
     ):
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])

@@ -139,9 +139,10 @@ WATCHED = """
         return X.sign()
 
     def rows(record, *shape):
+        lowest = record.domain.lower
         if record.domain.upper == 1.0:
             return rng.random(shape)
-        return 20.0 * normal(*shape) if record.domain.lower < 0.0 else rng.gamma(2.0, 20.0, shape)
+        return 20.0 * normal(*shape) if lowest < 0.0 else lowest + rng.gamma(2.0, 20.0, shape)
 
     compiled = []
     for call in CALLS:

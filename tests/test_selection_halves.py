@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 from strategies import ALL_FAMILIES
 
-from fastrbhc.families import Gaussian, as_family
+from fastrbhc._options import LinkageOptions
+from fastrbhc._validation import HEAVIEST
+from fastrbhc.families import Gaussian, SphericalGaussian, as_family
 from fastrbhc.selection import halves
 from fastrbhc.selection.halves import divisions, sample_of
+from fastrbhc.selection.held_out import predictions
 
 WARD = as_family("ward")
 every_family = pytest.mark.parametrize("name", ALL_FAMILIES)
@@ -82,6 +85,17 @@ def test_rows_of_several_copies_are_in_both_halves():
         assert set(first.places) & set(second.places) == heavy
         assert first.weights.sum() + second.weights.sum() == weights.sum()
         assert set(first.weights) == {1.0, 2.0}
+
+
+def test_no_row_weighs_more_than_rows_may():
+    """d is finite for rows that pass the checks, and for weights up to the largest one."""
+    X, weights = np.array([[0.0], [0.2], [0.7]]), np.array([8e37, 6e48, 4e-50])
+    found = sample_of(WARD, X, weights)
+    assert found.weights.max() == HEAVIEST
+    np.testing.assert_allclose(found.weights / HEAVIEST, weights[found.places] / 6e48, rtol=1e-12)
+    family = SphericalGaussian(variance=1e-227)
+    options = LinkageOptions().checked(family)
+    assert np.isfinite(predictions([family], X, weights, options)[0].log_likelihoods).all()
 
 
 def test_larger_samples_are_divided_less_often():

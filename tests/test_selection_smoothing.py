@@ -226,6 +226,26 @@ def test_rows_that_are_too_far_for_squares():
     np.testing.assert_array_equal(tree.heights[tree.heights > 0.0], linkage(X).heights)
 
 
+@pytest.mark.parametrize("family", [AUTO, {AUTO: [0, 1], "ward": [2]}], ids=["alone", "block"])
+def test_rows_that_are_too_wide_for_their_scales(family):
+    """Nearly all weight is on one row, so the standard deviations are tiny."""
+    X, weights = rows(8), np.array([1e49] + 7 * [1e-49])
+    with pytest.raises(ValueError, match=r"times as wide as its scale: .* the weight 0, or"):
+        linkage(X, family, sample_weight=weights)
+    weights[1:] = 1e30
+    assert linkage(X, family, sample_weight=weights).n_trees == 1
+
+
+def test_clusters_much_narrower_than_gaps():
+    """Scaled by their entropy, such columns would be too wide for any determinant."""
+    X = np.repeat([0.0, 1.0], 40)[:, None] + 1e-13 * rows(80)
+    offered = AUTO.candidates(X, None)
+    assert [record.smoothing for record in offered] == list(SHARES)
+    assert len({record.scale for record in offered}) == 1
+    labels = linkage(X, AUTO).cut(n_clusters=2)
+    assert adjusted_rand_score(labels, np.repeat([0, 1], 40)) == 1.0
+
+
 def test_other_thresholds_take_it_too():
     X = rows()
     for name in ("gap", "evidence", "kmeans"):

@@ -123,7 +123,26 @@ def shares_of_variance(
     offered = [type(family)(share, centre, scale) for share in SHARES]
     if entropic != scale:
         offered.append(type(family)(SHARE_OF_ENTROPIC, centre, entropic))
-    return tuple(offered)
+    return _those_that_take(offered, X if sample_weight is None else X[sample_weight > 0.0])
+
+
+def _those_that_take(records: list[AnyFamily], X: NDArray[np.float64]) -> tuple[AnyFamily, ...]:
+    """Records whose scales suit these rows; an error says what is wrong if none does.
+
+    Rows are many scales wide if nearly all weight is on a few that agree, or if gaps are far wider
+    than clusters.
+    """
+    taking, refusal = [], None
+    for record in records:
+        try:
+            record.check_rows(X)
+        except ValueError as error:
+            refusal = error
+        else:
+            taking.append(record)
+    if refusal is not None and not taking:
+        raise refusal
+    return tuple(taking)
 
 
 def scaled(X: NDArray[np.float64], centre: Columns, scale: Columns) -> NDArray[np.float64]:

@@ -70,7 +70,8 @@ class DiagonalGaussian(NamedTuple):
             return
         lowest, highest = column_ranges(X)
         unit = 1.0 if self.scale is None else np.array(self.scale)
-        width = float(np.max((highest - lowest) / unit))
+        with np.errstate(over="ignore"):
+            width = float(np.max((highest - lowest) / unit))
         if not width * (width / amount(self.smoothing)) < 1e245:
             raise ValueError(
                 f"a column of width {width:.3g} is too wide for the smoothing {self.smoothing:g}: "

@@ -27,6 +27,8 @@ from fastrbhc.families._smoothing import Smoothing, check_shift_of_covariance, s
 _MAX_CONDITION = 1e20
 # The same for a single column, where nothing cancels: only overflow has to be avoided.
 _MAX_RATIO = 1e250
+_SCALE_FIRST = "Scale the columns first (sklearn.preprocessing.StandardScaler does)"
+_SCALED_ALREADY = "Give far rows of negligible weight the weight 0,"
 
 
 @family("gaussian", separable=False, reducible=False, covariance="full", domain=Domain())
@@ -85,16 +87,20 @@ class Gaussian(NamedTuple):
         if left_to_data(self.smoothing):
             return
         lowest, highest = column_ranges(X)
-        widths = (highest - lowest) / (1.0 if self.scale is None else np.array(self.scale))
+        with np.errstate(over="ignore"):
+            widths = (highest - lowest) / (1.0 if self.scale is None else np.array(self.scale))
         column = int(np.argmax(widths))
-        variance = (0.5 * widths[column]) ** 2
+        width = float(widths[column])
+        variance = (0.5 * width) * (0.5 * width)  # infinite if it overflows
         most = _MAX_CONDITION if X.shape[1] > 1 else _MAX_RATIO
         if variance > most * amount(self.smoothing):
+            wide, remedy = f"{width:.3g} wide", _SCALE_FIRST
+            if self.scale is not None:
+                wide, remedy = f"{width:.3g} times as wide as its scale", _SCALED_ALREADY
             raise ValueError(
-                f"Column {column} is {widths[column]:.3g} wide: its variance may be more than "
+                f"Column {column} is {wide}: its variance may be more than "
                 f"{most:g} times the smoothing {self.smoothing:g}, and the determinants "
-                "of small clusters cannot be told from 0. Scale the columns first "
-                "(sklearn.preprocessing.StandardScaler does) or choose a larger smoothing."
+                f"of small clusters cannot be told from 0. {remedy} or choose a larger smoothing."
             )
 
     def advice(self, X: NDArray[np.float64], names: list[str] | None) -> list[str]:

@@ -23,6 +23,7 @@ from fastrbhc._engine.clusters.observations import (
     weighted,
 )
 from fastrbhc._engine.clusters.sparse_rows import SparseObservations
+from fastrbhc._validation import HEAVIEST
 from fastrbhc.families import Family
 from fastrbhc.families._missing import has_gaps, observe
 
@@ -36,7 +37,10 @@ _STEPS = 2.0**24
 
 
 class Sample(NamedTuple):
-    """Distinct rows, their places in X, and their weights; the lightest row weighs 1."""
+    """Distinct rows, their places in X, and their weights; the lightest row weighs 1.
+
+    It weighs less if the heaviest would weigh more than rows may.
+    """
 
     rows: Any  # dense or sparse, as X is
     places: NDArray[np.int64]
@@ -68,7 +72,9 @@ def sample_of(family: Family, X: Any, sample_weight: NDArray[np.float64] | None)
     weights = points.all_weights()[order]
     # Without the weight that a row has in d by itself.
     weights = weights / observed.all_weights()[chosen]
-    return Sample(X[chosen], chosen, weights / weights.min())
+    # Rows are checked to have a finite d with the largest of weights, and no larger.
+    unit = max(weights.min(), weights.max() / HEAVIEST)
+    return Sample(X[chosen], chosen, weights / unit)
 
 
 def _squares(X: Any) -> NDArray[np.float64]:

@@ -196,6 +196,10 @@ def has_to_be_taken(case):
     """Whether there is nothing about the case that a refusal could be for."""
     sizes = np.abs(case.X[(case.X != 0.0) & ~np.isnan(case.X)])
     ordinary = sizes.size == 0 or (sizes.max() < 1e9 and sizes.min() > 1e-9)
+    if case.left_to_data and case.weights is not None:
+        # Standard deviations are tiny beside the range if nearly all weight is on a few rows.
+        positive = case.weights[case.weights > 0.0]
+        ordinary = ordinary and positive.min() > 1e-19 * positive.sum()
     return ordinary and case.usual and not has_to_be_refused(case)
 
 
