@@ -19,6 +19,7 @@ from types import ModuleType
 # _interrupts is the first, for Ctrl-C during all the others.
 from fastrbhc import _interrupts, bhc, families  # noqa: F401
 from fastrbhc._dissimilarity import dissimilarity, taylor_dissimilarity
+from fastrbhc._grid import grid
 from fastrbhc._linkage import linkage
 from fastrbhc._precompile import precompile
 from fastrbhc._versions import show_versions
@@ -41,6 +42,7 @@ __all__ = [
     "evidence_threshold",
     "families",
     "gap_threshold",
+    "grid",
     "kmeans_threshold",
     "linkage",
     "precompile",

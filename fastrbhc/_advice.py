@@ -70,7 +70,7 @@ def warn_of_misfits(
             "were computed from"
         )
     for sentence in found:
-        warnings.warn(sentence, MisfitWarning, stacklevel=_frames_to_the_user())
+        warnings.warn(sentence, MisfitWarning, stacklevel=frames_to_the_user())
 
 
 def _with_observed_values(X: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -91,7 +91,7 @@ def _warn_of_strangers(X: NDArray[np.float64]) -> None:
             "Nothing tells them apart, so that they are merged first, at d = 0. Leave out rows or "
             "columns with few observed cells, or fill in values",
             MisfitWarning,
-            stacklevel=_frames_to_the_user(),
+            stacklevel=frames_to_the_user(),
         )
 
 
@@ -121,7 +121,7 @@ def _sample(X: Any) -> Any:
     return X if n <= most else X[:: -(-n // most)]
 
 
-def _frames_to_the_user() -> int:
+def frames_to_the_user() -> int:
     """The ``stacklevel`` of the first caller outside of the library, for who calls this."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _INNER:

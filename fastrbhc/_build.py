@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastrbhc._build_on_graph import build_on_graph
 from fastrbhc._engine.agglomeration.direct import direct
 from fastrbhc._engine.agglomeration.merge_log import Merges
 from fastrbhc._engine.agglomeration.merge_order import by_level
@@ -56,12 +57,15 @@ def build(
     n, n_features = X.shape
     origin = Origin(family, n_features, missing=options.missing)
     if options.threshold <= 0.0:  # d < 0 never holds
-        origin = replace(origin, algorithm="greedy")
+        graph = None if options.connections is None else "graph"
+        origin = replace(origin, algorithm="greedy", connectivity=graph)
         none = Merges(np.empty((0, 2), np.int64), np.empty(0))
         tree = _tree(*none, sample_weight, n, options.threshold, origin)
         return (
             tree if options.audit is False else replace(tree, audit=report_of(tree, "proof", True))
         )
+    if options.connections is not None:
+        return build_on_graph(X, family, sample_weight, options, origin)
     rows = weighted(observe(family, X), sample_weight)
     geometry = geometry_of(family, rows)
     del X

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from fastrbhc._advice import warn_of_misfits
 from fastrbhc._choosing import Guess, grow
+from fastrbhc._connectivity import on_graph
 from fastrbhc._options import LinkageOptions, layout_for
 from fastrbhc._progress import compiling_shown
 from fastrbhc._row_validation import check_rows, names_of_columns
@@ -33,6 +34,8 @@ def linkage(
     progress: bool = False,
     audit: bool | str = False,
     missing: str = "error",
+    connectivity: Any = None,
+    connect: bool = False,
 ) -> Dendrogram:
     """Relaxed Bayesian hierarchical clustering of the rows of X.
 
@@ -105,6 +108,23 @@ def linkage(
         "ward", "poisson" and "categorical", also as blocks of a product, and dense rows. Two rows
         that have no observed column in common are at d = 0. The page ``docs/missing.md`` says more.
 
+    connectivity : sparse matrix, array of edges, Grid or callable, optional
+        Which rows are adjacent: then only adjacent clusters merge, and a cluster is a connected
+        piece of the graph. A union is adjacent to whatever its parts were adjacent to. At every
+        step the nearest of all adjacent pairs merges, so that the tree is exact for every family.
+        The graph is a sparse matrix with a row and a column for each row of X, where entries other
+        than 0 are edges, whatever their values; an array of edges, two rows of X in each line;
+        ``fastrbhc.grid(height, width)`` for the pixels of an image, ``image.reshape(-1, d)``, or
+        ``("grid", (height, width))``; or a function of X that returns one of these, such as
+        ``sklearn.neighbors.kneighbors_graph`` with its parameters. Rows are not adjacent to
+        themselves: such entries are ignored. A graph that is not symmetric counts both ways, with a
+        warning. Not together with ``audit``, an ``algorithm`` other than "greedy", ``neighbors``,
+        weights of 0, or threshold="predictive".
+    connect : bool, default=False
+        What becomes of a graph in several pieces. By default each has a tree of its own, and the
+        result is a forest. If True, the pieces are joined once each of them is a single cluster, as
+        if all were adjacent, and ``origin.connectivity`` of the tree is "joined".
+
     Returns
     -------
     Dendrogram
@@ -118,6 +138,12 @@ def linkage(
     rank of a cluster is the largest among its rows. So a tree depends on the values of the rows,
     never on their order, their layout in memory or the number of threads. Repeated rows are merged
     first, at height 0.
+
+    With a graph, a union can be nearer to a neighbour of one of its parts than that part was. So
+    heights can fall with every family (``n_inversions``); cuts go by the order of merging. Repeated
+    rows are different nodes of the graph and merge only if they are adjacent; ties between them are
+    decided by the order of the rows. The time is nearly linear in the number of edges if no cluster
+    absorbs very many neighbours one by one: it is compared with all the others each time.
 
     Examples
     --------
@@ -133,6 +159,10 @@ def linkage(
     >>> X[0][1] = float("nan")
     >>> fastrbhc.linkage(X, "poisson", missing="ignore").cut(n_clusters=2).tolist()
     [0, 0, 1, 1]
+    >>> hours = [[3], [4], [20], [22], [3]]
+    >>> tree = fastrbhc.linkage(hours, "poisson", connectivity=fastrbhc.grid(5))
+    >>> tree.cut(n_clusters=3).tolist()
+    [0, 0, 1, 1, 2]
     """
     distribution, said, _ = resolve(family, X, sample_weight)
     distribution = placed(distribution, X, feature_names=feature_names)
@@ -142,6 +172,7 @@ def linkage(
         check_rows(X, distribution, layout=layout, feature_names=feature_names, missing=missing)
     ]
     weights = check_weights(sample_weight, rows[0].shape[0])
+    checked = on_graph(checked, connectivity, connect, X, weights, rows[0].shape[0])
     names = names_of_columns(X, feature_names, rows[0].shape[1])
     warn_of_misfits(rows[0], distribution, names, said)
     with compiling_shown(checked.progress):

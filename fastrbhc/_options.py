@@ -80,6 +80,7 @@ class CheckedOptions:
     audit: Any  # False, True or "sample"
     choice: str | None = None  # how the threshold is still to be chosen
     missing: str = "error"  # what NaN means
+    connections: Any = None  # `Connections`, if only adjacent clusters merge
 
 
 def of_a_sample(options: CheckedOptions) -> CheckedOptions:

@@ -125,10 +125,21 @@ def check_positive(value: Any, name: str) -> float:
 def check_whole(tree: Any) -> None:
     """Reject a forest, in which the heights of the remaining merges are unknown."""
     if tree.n_trees > 1:
-        raise ValueError(
-            f"the tree was built up to threshold {tree.threshold:g} and {tree.n_trees} trees are "
-            "left: build the whole one, with threshold=None"
-        )
+        raise ValueError(f"{why_a_forest(tree)}: build the whole one, with {whole_by(tree)}")
+
+
+def why_a_forest(tree: Any) -> str:
+    """Why there are several trees, in words."""
+    if tree.threshold == np.inf:
+        return f"the graph of the rows is in {tree.n_trees} pieces, with a tree each"
+    return (
+        f"the tree was built up to threshold {tree.threshold:g} and {tree.n_trees} trees are left"
+    )
+
+
+def whole_by(tree: Any) -> str:
+    """The option by which there would be one tree."""
+    return "connect=True" if tree.threshold == np.inf else "threshold=None"
 
 
 def check_count(value: Any, name: str, largest: int | None = None) -> int:

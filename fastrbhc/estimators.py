@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from fastrbhc._advice import warn_of_misfits
 from fastrbhc._base_estimator import TreeEstimator
 from fastrbhc._choosing import Guess, grow
+from fastrbhc._connectivity import on_graph
 from fastrbhc._gaps import refuse_gaps
 from fastrbhc._new_rows import ForNewRows
 from fastrbhc._options import (
@@ -80,6 +81,11 @@ class RBHC(ForNewRows, TreeEstimator):
         What NaN means, in the rows of the fit and in new ones. With "ignore" it is a cell that was
         not observed: see `linkage`. Thresholds by "predictive" and "kmeans" fill in the means of
         columns where they need points.
+    connectivity : sparse matrix, array of edges, Grid or callable, optional
+        Which rows are adjacent, so that only adjacent clusters merge: see `linkage`. New rows are
+        assigned without it.
+    connect : bool, default=False
+        Whether the pieces of a graph are joined once each is a single cluster: see `linkage`.
 
     Attributes
     ----------
@@ -134,6 +140,8 @@ class RBHC(ForNewRows, TreeEstimator):
         random_state: Any = None,
         audit: bool | str = False,
         missing: str = "error",
+        connectivity: Any = None,
+        connect: bool = False,
     ) -> None:
         self.family = family
         self.threshold = threshold
@@ -148,6 +156,8 @@ class RBHC(ForNewRows, TreeEstimator):
         self.random_state = random_state
         self.audit = audit
         self.missing = missing
+        self.connectivity = connectivity
+        self.connect = connect
 
     def fit(
         self,
@@ -203,6 +213,7 @@ class RBHC(ForNewRows, TreeEstimator):
         if self.n_clusters is not None:
             check_count(self.n_clusters, "n_clusters", rows.shape[0])
             options = replace(options, threshold=np.inf, choice=None)
+        options = on_graph(options, self.connectivity, self.connect, X, weights, rows.shape[0])
         guess = Guess(self._guess(options), self.multiplier, self.random_state)
         warn_of_misfits(rows, family, names, said)
         with compiling_shown(options.progress):

@@ -75,6 +75,26 @@ def certify_greedy(tree, X, weights, family):
     _certify_no_pair_below(replay, replay.alive)
 
 
+def certify_on_graph(tree, X, weights, family, edges):
+    """Every merge joins the nearest of all adjacent pairs, and merging stopped correctly."""
+    replay = Replay(tree, X, weights, family)
+    adjacent = {frozenset(map(int, edge)) for edge in edges if edge[0] != edge[1]}
+    rows = iter(np.argsort(tree.steps))
+    for a, b, value, slack in replay:
+        assert frozenset((a, b)) in adjacent, f"{a} and {b} were merged, and are not adjacent"
+        for u, v in adjacent:
+            other, other_slack = replay.d(u, v)
+            assert value <= other + slack + other_slack, (
+                f"{a} and {b} were merged at {value}, while {u} and {v} were at {other}"
+            )
+        union = tree.n_leaves + int(next(rows))
+        renamed = (frozenset(union if x in (a, b) else x for x in pair) for pair in adjacent)
+        adjacent = {pair for pair in renamed if len(pair) == 2}
+    for u, v in adjacent:
+        value, slack = replay.d(u, v)
+        assert value + slack >= tree.threshold, f"{u} and {v} were left apart at {value}"
+
+
 def certify_nn_chain(tree, X, weights, family, reducible=False):
     """Every merge joins a reciprocal nearest pair, and merging stopped correctly.
 

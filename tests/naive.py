@@ -215,6 +215,20 @@ def greedy(X, weights, family, threshold=np.inf):
     return groups.result()
 
 
+def greedy_on_graph(X, weights, family, edges, threshold=np.inf):
+    """The same among adjacent pairs; a union is adjacent to whatever its parts were."""
+    groups = _Groups(X, weights, family)
+    adjacent = {frozenset(map(int, edge)) for edge in edges if edge[0] != edge[1]}
+    while adjacent:
+        height, (a, b) = min((groups.d(*pair), sorted(pair)) for pair in adjacent)
+        if height >= threshold:
+            break
+        node = groups.merge(a, b, height)
+        renamed = (frozenset(node if x in (a, b) else x for x in pair) for pair in adjacent)
+        adjacent = {pair for pair in renamed if len(pair) == 2}
+    return groups.result()
+
+
 def nn_chain(X, weights, family, threshold=np.inf):
     """Follow nearest neighbours until two are each other's, and merge those (Algorithm 2).
 

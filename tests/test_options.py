@@ -48,8 +48,8 @@ def table(tmp_path):
     return path
 
 
-def test_the_function_has_them_all_with_weights_and_names():
-    others = {"sample_weight": None, "feature_names": None}
+def test_the_function_has_them_all_with_weights_names_and_a_graph():
+    others = {"sample_weight": None, "feature_names": None, "connectivity": None, "connect": False}
     assert keyword_defaults(fastrbhc.linkage) == {**OPTIONS, **others}
 
 

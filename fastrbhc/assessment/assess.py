@@ -26,6 +26,7 @@ from fastrbhc.assessment.resampling import mean_and_interval, recoveries
 from fastrbhc.assessment.splits import deciding_merges, split_p_values
 from fastrbhc.families import Family, geometry_of
 from fastrbhc.tree.dendrogram import Dendrogram
+from fastrbhc.tree.origin import refuse_graph
 
 DEFAULT_RESAMPLES, DEFAULT_ROWS = 20, 2_000
 
@@ -47,6 +48,7 @@ def assess(
     The labels are 0…k−1, and every cluster is a node of the tree, which may be a forest. The
     other parameters are those of `Dendrogram.stability`.
     """
+    refuse_graph(tree, "an assessment of clusters")
     if check_count(n_resamples, "n_resamples") < 2:
         raise ValueError("n_resamples has to be at least 2: an interval needs two subsamples")
     if check_count(max_rows, "max_rows") < 2:

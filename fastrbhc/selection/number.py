@@ -33,7 +33,7 @@ from fastrbhc.families import Family
 from fastrbhc.selection.held_out import Prediction, predictions
 from fastrbhc.thresholds import gap_excess, reachable_numbers, threshold_for
 from fastrbhc.tree.dendrogram import Dendrogram
-from fastrbhc.tree.origin import family_for, missing_in
+from fastrbhc.tree.origin import family_for, missing_in, refuse_graph
 
 # The largest gain of uniform rows, in natural units per row: for numbers of rows, and for 1, 2, …
 # coordinates. With 8 or more there is none. (20, 16, 10, 8 and 8 draws of each.)
@@ -166,6 +166,7 @@ def predictive_threshold(
     1
     """
     family = family_for(tree, family)
+    refuse_graph(tree, "predictive_threshold")
     check_whole(tree)
     missing = missing_in(tree)
     rows = check_rows(X, family, layout="auto", missing=missing)

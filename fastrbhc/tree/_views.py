@@ -6,6 +6,7 @@ dependencies are imported when they are called.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
@@ -334,7 +335,8 @@ class Views:
     def __repr__(self: Any) -> str:
         shape = f"{self.n_leaves} leaves, {len(self.merges)} merges"
         if self.n_trees > 1:
-            shape += f", {self.n_trees} trees below {self.threshold:g}"
+            below = "" if math.isinf(self.threshold) else f" below {self.threshold:g}"
+            shape += f", {self.n_trees} trees{below}"
         highest = f", heights up to {self.heights.max():.6g}" if len(self.heights) else ""
         return f"<Dendrogram: {shape}{highest}>"
 

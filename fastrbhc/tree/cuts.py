@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fastrbhc._engine.math.radix_sort import stable_order
 from fastrbhc._engine.traversal import appearances, grouped, merged_sums, roots_after
-from fastrbhc._validation import check_count
+from fastrbhc._validation import check_count, whole_by, why_a_forest
 
 if TYPE_CHECKING:
     from fastrbhc.tree.dendrogram import Dendrogram
@@ -141,9 +141,8 @@ def check_min_size(tree: Dendrogram, min_size: Any) -> int:
         n_small = np.count_nonzero((sizes > 0) & (sizes < size))
         if n_small:
             raise ValueError(
-                f"{n_small} of the {tree.n_trees} trees that were left at threshold "
-                f"{tree.threshold:g} have fewer than min_size={size} rows, and nothing to join: "
-                "build the tree with threshold=None"
+                f"{n_small} of the {tree.n_trees} trees have fewer than min_size={size} rows, and "
+                f"nothing to join: {why_a_forest(tree)}. Build it with {whole_by(tree)}"
             )
     return size
 

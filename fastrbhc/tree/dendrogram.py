@@ -18,7 +18,7 @@ from fastrbhc._engine.traversal import (
     subtree_maxima,
 )
 from fastrbhc._stamps import Stamped
-from fastrbhc._validation import check_count, check_node, check_threshold
+from fastrbhc._validation import check_count, check_node, check_threshold, whole_by, why_a_forest
 from fastrbhc.reducibility.report import ReducibilityReport
 from fastrbhc.tree._conversions import Conversions
 from fastrbhc.tree._views import Views
@@ -251,8 +251,8 @@ class Dendrogram(Stamped, Views, Conversions):
         k = check_count(n_clusters, "n_clusters", self.n_leaves)
         if k < self.n_trees:
             raise ValueError(
-                f"n_clusters={k} is less than the {self.n_trees} trees that were left at "
-                f"threshold {self.threshold:g}: build the tree with threshold=None"
+                f"n_clusters={k} is less than the {self.n_trees} trees: {why_a_forest(self)}. "
+                f"Build the tree with {whole_by(self)}"
             )
         if k > stem.n_leaves:
             raise ValueError(

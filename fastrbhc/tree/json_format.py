@@ -20,6 +20,7 @@ from fastrbhc._validation import MISSING_NAMES, check_names
 from fastrbhc.tree._garbage import nothing_to_collect
 from fastrbhc.tree.origin import (
     ALGORITHMS,
+    CONNECTIVITIES,
     WAYS,
     Chosen,
     Origin,
@@ -82,6 +83,9 @@ def to_json(tree: Dendrogram, names: Sequence[Any] | None = None) -> str:
         ``algorithm``
             How the merges were chosen: "greedy", "levels", "nn_chain" or "cells"; there is no such
             item if that is unknown.
+        ``connectivity``
+            "graph" if only clusters merged that were adjacent in a graph, "joined" if the pieces of
+            the graph were joined afterwards; otherwise there is no such item.
         ``names``
             One name per row, if given.
 
@@ -112,6 +116,7 @@ def content_of(tree: Dendrogram) -> dict[str, Any]:
     family, columns, chosen = tree.family, tree.feature_names, tree.chosen
     missing = missing_in(tree)
     algorithm = None if tree.origin is None else tree.origin.algorithm
+    connectivity = None if tree.origin is None else tree.origin.connectivity
     return {
         "format": _FORMAT,
         "version": _VERSION,
@@ -129,6 +134,7 @@ def content_of(tree: Dendrogram) -> dict[str, Any]:
         "leaf_weights": tree.leaf_weights,
         **({} if missing == "error" else {"missing": missing}),
         **({} if algorithm is None else {"algorithm": algorithm}),
+        **({} if connectivity is None else {"connectivity": connectivity}),
     }
 
 
@@ -199,7 +205,10 @@ def from_content(content: Any) -> Dendrogram:
     if content.get("leaf_weights", 0) is not None:
         leaf_weights = _column(content, "leaf_weights")
     _check_merges(n, children, heights, weights, steps, leaf_weights)
-    if threshold == np.inf and len(children) != n - 1:
+    connectivity = content.get("connectivity")
+    if connectivity is not None and connectivity not in CONNECTIVITIES:
+        raise ValueError(f"this tree has the connectivity {connectivity!r}, which is not known")
+    if threshold == np.inf and len(children) != n - 1 and connectivity != "graph":
         raise ValueError(
             f"this tree has no threshold, {n} leaves and {len(children)} merges: {n - 1} are needed"
         )
@@ -234,7 +243,8 @@ def _origin(content: dict[str, Any]) -> Origin | None:
     algorithm = content.get("algorithm")
     if algorithm is not None and algorithm not in ALGORITHMS:
         raise ValueError(f"this tree has the algorithm {algorithm!r}, which is not known")
-    return Origin(known, n, names, written, missing, algorithm)
+    connectivity = content.get("connectivity")
+    return Origin(known, n, names, written, missing, algorithm, connectivity)
 
 
 def _chosen(content: dict[str, Any], tree: Dendrogram) -> Chosen | None:

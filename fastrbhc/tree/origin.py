@@ -20,6 +20,8 @@ AnyTree = TypeVar("AnyTree", bound="Dendrogram")
 WAYS = ("given", "n_clusters", "predictive", "gap", "evidence", "kmeans")
 # How merges may have been chosen.
 ALGORITHMS = ("greedy", "levels", "nn_chain", "cells")
+# How a tree may have used a graph of its rows.
+CONNECTIVITIES = ("graph", "joined")
 # Parameters of families that JSON has no numbers for.
 _NOT_FINITE = ("inf", "-inf", "nan")
 
@@ -66,6 +68,9 @@ class Origin:
         What NaN meant in the rows.
     algorithm : {"greedy", "levels", "nn_chain", "cells"} or None
         How the merges were chosen; "cells" is `fastrbhc.distributed.linkage`. None if unknown.
+    connectivity : {"graph", "joined"} or None
+        "graph" if only clusters merged that were adjacent in a graph, "joined" if the pieces of
+        that graph were joined afterwards as if all were adjacent. None if there was no graph.
     """
 
     family: Family | None
@@ -74,13 +79,14 @@ class Origin:
     version: str = field(default_factory=version)
     missing: str = "error"
     algorithm: str | None = None
+    connectivity: str | None = None
 
     # Families go into pickles by name: a class from a notebook cannot be found in another process,
     # and the tree should be read there all the same.
     def __reduce__(self) -> tuple[Any, ...]:
         family = None if self.family is None else described(self.family)
-        others = (self.n_features, self.feature_names, self.version, self.missing, self.algorithm)
-        return _restored, (family, *others)
+        columns = self.n_features, self.feature_names, self.version
+        return _restored, (family, *columns, self.missing, self.algorithm, self.connectivity)
 
 
 def _restored(family: Any, *others: Any) -> Origin:
@@ -112,6 +118,15 @@ def family_for(tree: Dendrogram, given: str | Family | None) -> Family:
 def missing_in(tree: Dendrogram) -> str:
     """What NaN means in the rows of a tree."""
     return "error" if tree.origin is None else tree.origin.missing
+
+
+def refuse_graph(tree: Dendrogram, what: str) -> None:
+    """Reject a tree whose rows had a graph, for what samples of the rows would have to tell."""
+    if tree.origin is not None and tree.origin.connectivity is not None:
+        raise ValueError(
+            f"{what} needs trees of samples of the rows, and samples have no graph: it is not "
+            "there for trees built with connectivity="
+        )
 
 
 def is_greedy(origin: Origin | None) -> bool | None:

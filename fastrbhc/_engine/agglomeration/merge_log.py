@@ -30,7 +30,7 @@ class MergeLog:
 
     children: NDArray[np.int64]  # (n − 1, 2)
     heights: NDArray[np.float64]  # (n − 1,)
-    nodes: NDArray[np.int32]  # (slots,), the node in each slot, −1 for a free slot
+    nodes: NDArray[Any]  # (slots,), the node in each slot, −1 for a free slot
     n_merges: int  # number of merges so far
     n_alive: int  # number of active clusters
 

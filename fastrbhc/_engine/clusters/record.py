@@ -29,6 +29,9 @@ from fastrbhc._engine.threads import Threads
 # The arrays are padded to full runs of this many slots; such a run is a leaf of the kd-tree.
 LEAF_SIZE = LANES
 
+# Bytes that memory is read in at a time.
+_LINE = 64
+
 # The largest number of spare slots after those of the points, for copies of clusters.
 SPARE = 512
 
@@ -237,6 +240,25 @@ def selected(clusters: Clusters, slots: NDArray[np.int64]) -> Clusters:
         n_slots=slots.size,
     )
     return _with_blocks_of(chosen, clusters)
+
+
+def side_by_side(clusters: Clusters) -> Clusters:
+    """The clusters with all that d reads of a slot in one place, for pairs in no order.
+
+    Weight, mean, further digits and rank of a cluster follow one another. With three columns they
+    are one cache line, where in arrays of their own they are up to eight.
+    """
+    d, n = clusters.means.shape
+    width = -(-(2 * d + 2) // 4) * 4
+    memory = np.empty(n * width + _LINE // 8)
+    first = -memory.ctypes.data % _LINE // 8
+    rows = memory[first : first + n * width].reshape(n, width)
+    weights, ranks = rows[:, 0], rows[:, 1].view(np.int64)
+    means, residuals = rows[:, 2 : 2 + d].T, rows[:, 2 + d : 2 + 2 * d].T
+    weights[:], ranks[:] = clusters.weights, clusters.ranks
+    means[:], residuals[:] = clusters.means, clusters.residuals
+    moved = replaced(clusters, weights=weights, ranks=ranks, means=means, residuals=residuals)
+    return _with_blocks_of(moved, clusters)
 
 
 def joined(clusters: Clusters, others: Clusters) -> Clusters:

@@ -196,6 +196,16 @@ def compact(segments: Segments, count: int) -> None:
         segments.end[0] = _move_down(segments, places, np.argsort(places[:, 0], kind="stable"))
 
 
+def compact_slots(segments: Segments, slots: NDArray[np.int64]) -> None:
+    """The same for some of the slots, which stay where they are; all others are lost."""
+    each = segments.places.shape[1] // 2
+    if each:
+        places = segments.places.reshape(-1, 2)  # a view
+        which = (each * slots[:, None] + np.arange(each)).ravel()
+        order = which[np.argsort(places[which, 0], kind="stable")]
+        segments.end[0] = _move_down(segments, places, order)
+
+
 @kernel
 def _move_down(segments, places, order):
     """Move segments to the front of the pool, in the order of their places; the end of them."""
