@@ -3,8 +3,7 @@
 A link belongs to a cluster and has a value, d to its neighbour, and an order among links at the
 same value. Links up to a limit are in the heap. All others are on a pile in no order, where one
 more costs nothing and none is in the way of others. When the heap is empty, the limit rises to a
-value below which few of the pile are. So the heap stays in the cache of the processor: a heap of
-all links of four million pixels, most of them far from the top, took several times as long.
+value below which few of the pile are. So the heap is small enough for the cache of the processor.
 
 A link whose cluster has been merged stays until it is the first, or until the limit rises.
 """
