@@ -124,6 +124,9 @@ def taylor_dissimilarity(
     n_features = rows0.shape[1]
     if not hasattr(family.geometry(n_features), "curvature"):
         raise TypeError(f"the family {family.name!r} does not define its second derivative")
+    # Sums are taken in one order, so that the last digit does not depend on which group is first.
+    if isinstance(rows0, np.ndarray) and rows1.tobytes() < rows0.tobytes():
+        rows0, rows1 = rows1, rows0
     centre, covariance = _centre(rows0, rows1, family, mean)
     labels = np.repeat([0, 1, 2], [rows0.shape[0], rows1.shape[0], centre.shape[0]])
     with np.errstate(all="ignore"):

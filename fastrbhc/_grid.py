@@ -106,8 +106,8 @@ def grid(*shape: int, diagonals: bool = False) -> Grid:
     >>> image = np.array([[[9.0], [8.0], [1.0]], [[9.0], [2.0], [9.0]]])
     >>> tree = fastrbhc.linkage(image.reshape(-1, 1), "ward", connectivity=fastrbhc.grid(2, 3))
     >>> tree.cut(n_clusters=3).reshape(2, 3)
-    array([[0, 0, 1],
-           [0, 1, 2]])
+    array([[0, 0, 2],
+           [0, 1, 1]])
     """
     return checked_grid(shape, diagonals)
 

