@@ -38,6 +38,8 @@ def test_threads_change_nothing():
 
 # Rows of this case go through logarithms of NumPy, whose last digits depend on the processor.
 PROBE = "poisson-greedy-brute-positive-300x1"
+# Cases with the same rows whose heights differ on such a processor too.
+HEIGHTS_OF_THE_PROCESSOR = ("bhc-poisson-sparse-", "bhc-diagonal_gaussian-")
 
 
 @functools.cache
@@ -52,7 +54,8 @@ def test_nothing_has_changed(name):
     if uses_linear_algebra(name) and linear_algebra() != WRITTEN["linear_algebra"]:
         pytest.skip("written down with another BLAS")
     found, expected = digests_of(CASES[name].compute()), WRITTEN["cases"][name]
-    if other_logarithms() and (found["rows"] != expected["rows"] or name.startswith("bhc-")):
+    alike = found["rows"] == expected["rows"] and not name.startswith(HEIGHTS_OF_THE_PROCESSOR)
+    if not alike and other_logarithms():
         pytest.skip("written down on a processor with other last digits of logarithms")
     assert found["rows"] == expected["rows"], "not a matter of the engine: the rows differ"
     different = [key for key in {**expected, **found} if found.get(key) != expected.get(key)]
