@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
-from sklearn.cluster import KMeans
-from sklearn.utils import check_random_state
 
 from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.duplicates import collapse
@@ -122,6 +120,9 @@ def _kmeans_threshold(
 
 def _kmeans(points: Any, k: int, random_state: Any) -> tuple[NDArray[np.int64], int]:
     """Labels of at most k clusters of distinct points, none of them empty, and their number."""
+    from sklearn.cluster import KMeans
+    from sklearn.utils import check_random_state
+
     n = points.shape[0]
     if min(k, n) < 2:
         return np.zeros(n, np.int64), 1

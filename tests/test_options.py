@@ -12,6 +12,8 @@ from trees import same_tree
 
 import fastrbhc
 from fastrbhc import cli
+from fastrbhc._engine.neighbors.backends import BACKENDS
+from fastrbhc._engine.planning.execution import ALGORITHMS
 from fastrbhc._options import (
     ALGORITHM_NAMES,
     DEFAULT_GUESS,
@@ -46,6 +48,11 @@ def table(tmp_path):
     path = tmp_path / "table.csv"
     np.savetxt(path, X, delimiter=",")
     return path
+
+
+def test_the_names_of_algorithms_are_those_of_the_engine():
+    assert ("auto", *ALGORITHMS) == ALGORITHM_NAMES
+    assert ("auto", *BACKENDS) == NEIGHBOR_NAMES
 
 
 def test_the_function_has_them_all_with_weights_names_and_a_graph():

@@ -7,21 +7,32 @@ import json
 import time
 from collections.abc import Callable
 from types import ModuleType
+from typing import TYPE_CHECKING
 
-from fastrbhc._files import replacing
+from fastrbhc._interrupts import importing
 from fastrbhc.cli.outputs import check_drawing, check_outputs
-from fastrbhc.experiments._spec import Experiment, experiments
+
+if TYPE_CHECKING:
+    from fastrbhc.experiments._spec import Experiment
+
+NAME = "reproduce"
 
 
-def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add this command to the parser."""
+def add_command(add: Callable[..., argparse.ArgumentParser], *, whole: bool = True) -> None:
+    """Add this command to the parser, with its experiments if the whole of it is needed."""
     command = add(
-        "reproduce",
+        NAME,
         help="reproduce the paper's experiments",
         description="Reproduce an experiment of Lee & Choi (2015), next to the published values.",
     )
+    if not whole:
+        return
+    with importing():
+        from fastrbhc.experiments._spec import experiments
+
+        found = experiments()
     parts = command.add_subparsers(title="experiments", metavar="EXPERIMENT", required=True)
-    for name, module in experiments().items():
+    for name, module in found.items():
         experiment: Experiment = module.EXPERIMENT
         part = parts.add_parser(
             name,
@@ -51,6 +62,8 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the experiment, print its report and write the requested files."""
+    from fastrbhc._files import replacing
+
     module: ModuleType = arguments.module
     experiment: Experiment = module.EXPERIMENT
     picture = arguments.plot if experiment.draws else None
