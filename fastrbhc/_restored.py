@@ -61,7 +61,7 @@ def restored(
             f"there are {rows.shape[0]:,} rows, and the tree was made of {tree.n_leaves:,}"
         )
     points = weighted(observe(family, rows, gaps=missing == "ignore"), weights)
-    _compare_weights(tree, points.all_weights())
+    _compare_weights(tree, np.ones(rows.shape[0]) if weights is None else weights)
     _compare_heights(tree, family, points)
     model._keep_tree(tree, **cut)
     model._keep_clusters(rows, family, weights, missing)

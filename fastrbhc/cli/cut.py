@@ -103,7 +103,9 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.labels is not None:
         write_labels(arguments.labels, ids, labels.tolist(), arguments.escape_formulas)
     if arguments.plot is not None:
-        draw_tree(arguments.plot, tree, labels, ids, **({} if arguments.min_size else where))
+        # With labels, a threshold draws a line.
+        line = {} if arguments.min_size or "threshold" not in where else where
+        draw_tree(arguments.plot, tree, labels, ids, **line)
     say(f"{displayed(arguments.tree)}: {tree.n_leaves:,} rows, {in_words(where, tree)}")
     say(sizes_in_words(sizes))
     if outputs:
