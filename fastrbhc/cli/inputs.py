@@ -108,7 +108,7 @@ def with_feature_names(table: Table, path: str | None) -> Table:
 
 def names_in(path: str) -> list[str]:
     """The lines of a file."""
-    from fastrbhc.cli.delimited import open_text
+    from fastrbhc.cli.fast_text import open_text
 
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no file {path}")
