@@ -22,6 +22,7 @@ from fastrbhc._row_validation import check_rows
 from fastrbhc._table import placed
 from fastrbhc._validation import check_count, check_weights, check_whole
 from fastrbhc.families import Family, as_family, geometry_of
+from fastrbhc.families._interface import FamilyLike
 from fastrbhc.families._missing import observe
 from fastrbhc.selection.smoothing import resolve
 from fastrbhc.tree.dendrogram import Dendrogram
@@ -33,7 +34,7 @@ SUBSAMPLE = 100_000
 
 def kmeans_threshold(
     X: ArrayLike,
-    family: str | Family,
+    family: FamilyLike,
     n_clusters_guess: int,
     *,
     multiplier: int = 4,
@@ -210,7 +211,7 @@ def _distinct(tree: Dendrogram) -> int:
 
 def evidence_threshold(
     tree: Dendrogram,
-    family: str | Family | None = None,
+    family: FamilyLike | None = None,
     n_features: int | None = None,
     *,
     sample_weight: ArrayLike | None = None,
