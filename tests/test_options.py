@@ -75,6 +75,17 @@ def test_the_command_line_has_them_all():
         assert f"--{name.replace('_', '-')}" in given[name].option_strings
 
 
+def test_the_command_line_has_the_others_too_from_files():
+    places = {
+        "sample_weight": {"weights"},
+        "feature_names": {"feature_names"},
+        "connectivity": {"connectivity", "grid"},
+        "connect": {"connect"},
+    }
+    assert keyword_defaults(fastrbhc.linkage).keys() == OPTIONS.keys() | places.keys()
+    assert set().union(*places.values()) <= command_line().keys()
+
+
 def test_thresholds_have_the_same_names_everywhere():
     assert set(THRESHOLD_NAMES) == {*FROM_PREDICTION, *FROM_ROWS, *FROM_TREE}
     shown = command_line()["threshold"].help

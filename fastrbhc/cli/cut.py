@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace) -> None:
         # With labels, a threshold draws a line.
         line = {} if arguments.min_size or "threshold" not in where else where
         draw_tree(arguments.plot, tree, labels, ids, **line)
-    say(f"{displayed(arguments.tree)}: {tree.n_leaves:,} rows, {in_words(where, tree)}")
+    say(f"{displayed(arguments.tree)}: {tree.n_leaves:,} rows, {_in_words(where)}")
     say(sizes_in_words(sizes))
     if outputs:
         say(f"wrote {' and '.join(outputs)}")
@@ -153,8 +153,8 @@ def place_of_cut(arguments: argparse.Namespace, tree: Dendrogram) -> dict[str, A
     return {"n_clusters": n_clusters or tree.n_trees}
 
 
-def in_words(where: dict[str, Any], tree: Dendrogram) -> str:
+def _in_words(where: dict[str, Any]) -> str:
     """Where a tree is cut, as part of a sentence."""
     if "threshold" in where:
         return f"cut at lambda {where['threshold']:.6g}"
-    return f"cut into {where['n_clusters']:,} of {tree.n_leaves:,} clusters"
+    return "cut by the number of clusters"
