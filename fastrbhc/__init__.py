@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from fastrbhc.thresholds import evidence_threshold, gap_threshold, kmeans_threshold
     from fastrbhc.tree.dendrogram import Dendrogram
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "BHC",
