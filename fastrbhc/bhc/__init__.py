@@ -61,4 +61,4 @@ if not TYPE_CHECKING:  # otherwise a misspelt name would pass for anything
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*(name for name in globals() if name[0] == "_"), *__all__})

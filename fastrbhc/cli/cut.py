@@ -43,7 +43,7 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
         metavar="ROWS",
         help="no cluster has fewer rows: those of smaller ones stay with the cluster they joined",
     )
-    add_label_options(option)
+    add_label_options(option, are_the_result=True)
     option("--plot", metavar="PICTURE", help="draw the highest merges of the tree and its clusters")
     add_talk_options(option)
     command.set_defaults(run=run)

@@ -66,6 +66,8 @@ def named_file(name: str) -> Iterator[Path]:
     if name != STANDARD:
         yield Path(name)
         return
+    if sys.stdin is None:
+        raise ValueError("there is no standard input: give the name of a file")
     with tempfile.TemporaryDirectory(prefix="fastrbhc-") as folder:
         path = Path(folder, "standard input")
         with path.open("wb") as file:

@@ -14,13 +14,12 @@ _SIZES_SHOWN = 10
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def add_label_options(option: Callable[..., Any], default: str | None = None) -> None:
-    """Add ``--labels``, by default to a file or to standard output, and how names are written."""
-    usual = " (default: standard output)" if default == "-" else ", or to - for standard output"
+def add_label_options(option: Callable[..., Any], *, are_the_result: bool = False) -> None:
+    """Add ``--labels``, and how names are written."""
+    usual = " (default: to standard output)" if are_the_result else ", or to - for standard output"
     option(
         "--labels",
         metavar="OUT.csv",
-        default=default,
         help=f"write the cluster of every row, as id,cluster{usual}; with tabs to .tsv",
     )
     option(

@@ -50,7 +50,7 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
     option(
         "--transpose", action="store_true", help="take the columns of ROWS and NEW for their rows"
     )
-    add_label_options(option)
+    add_label_options(option, are_the_result=True)
     add_talk_options(option)
     command.set_defaults(run=run)
 
