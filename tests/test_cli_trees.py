@@ -8,7 +8,10 @@ import json
 import sys
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
+from scipy.io import mmwrite
 from scipy.sparse import csr_array, save_npz
 
 import fastrbhc
@@ -94,13 +97,12 @@ def test_standard_input_of_any_format(tmp_path, capsys, monkeypatch, form):
     elif form == "npz":
         save_npz(path, csr_array(X))
     elif form == "mtx":
-        pytest.importorskip("scipy.io").mmwrite(path, csr_array(X))
+        mmwrite(path, csr_array(X))
     elif form == "gz":
         np.savetxt(path, X, fmt="%d")
     else:
-        arrow = pytest.importorskip("pyarrow")
         columns = {name: X[:, k] for k, name in enumerate("abc")}
-        pytest.importorskip("pyarrow.parquet").write_table(arrow.table(columns), path)
+        pyarrow.parquet.write_table(pyarrow.table(columns), path)
     give(monkeypatch, path.read_bytes())
     run("cluster", "-", *FAMILY, "--clusters", 2, "--json")
     assert json.loads(capsys.readouterr().out)["sizes"] == [30, 20]
@@ -232,7 +234,7 @@ def test_only_adjacent_clusters_merge(tmp_path, capsys, form):
     elif form == "csv":
         np.savetxt(path, edges, "%d", ",", header="from,to", comments="")
     else:
-        pytest.importorskip("scipy.io").mmwrite(path, grid.matrix().astype(float))
+        mmwrite(path, grid.matrix().astype(float))
     run("cluster", tmp_path / "x.npy", *FAMILY, "--clusters", 4, *option, "--json", "-q")
     expected = fastrbhc.linkage(X, "poisson", connectivity=grid).cut(n_clusters=4)
     assert json.loads(capsys.readouterr().out)["labels"] == expected.tolist()

@@ -138,7 +138,7 @@ def add_graph_options(option: Callable[..., Any], alternatives: Callable[..., An
         nargs="+",
         metavar="N",
         help="merge adjacent clusters only: rows are the pixels of an image with this HEIGHT and "
-        "WIDTH, row by row; other numbers of axes are possible too",
+        "WIDTH, row by row; other numbers of axes are possible too. FILE comes before it",
     )
     option(
         "--connect",
