@@ -53,9 +53,10 @@ def build(folder: Path) -> Path:
     run(python, "-m", "build", "--wheel", "--outdir", folder / "direct", ROOT, folder=folder)
     (wheel,), (source,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     (direct,) = (folder / "direct").glob("*.whl")
-    found = contents(wheel)
-    if found != contents(direct):
-        sys.exit("the wheel of the source distribution differs from that of the checkout")
+    found, others = contents(wheel), contents(direct)
+    if found != others:
+        names = ", ".join(sorted({name for name, _ in found.items() ^ others.items()}))
+        sys.exit(f"the wheel of the source distribution differs from that of the checkout: {names}")
     tracked = run("git", "ls-files", "fastrbhc", folder=ROOT).split()
     missing = {name for name in tracked if (ROOT / name).exists()} - set(found)
     missing |= {f"fastrbhc/{name}" for name in DATA} - set(found)
