@@ -8,7 +8,7 @@ PYTEST = $(BIN)/python -m pytest
 TWO_WORKERS = -n 2 --dist loadfile
 
 .PHONY: demo test lint types docs test-notebooks notebooks test-families test-indices test-thorough test-stress fuzz calibration \
-	labelled mixed cells test-compile-all test-lowest test-anndata baselines bench bench-all bench-compare bench-peers bench-distributed bench-compile record dashboard clean
+	labelled mixed cells test-compile-all test-package test-lowest test-anndata baselines bench bench-all bench-compare bench-peers bench-distributed bench-compile record dashboard clean
 
 # Installed again whenever the metadata change. The demo needs fewer packages than the tests.
 $(VENV)/runtime: pyproject.toml
@@ -65,8 +65,11 @@ lint: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
+# Of the package, and of a program that uses it. The latter is checked as users check theirs: with the
+# package as it is installed, whose py.typed lets mypy read it, and without its settings.
 types: $(VENV)/installed
 	$(BIN)/mypy
+	cd tests && $(abspath $(BIN))/mypy --strict --config-file= --cache-dir=../.mypy_cache/strict typed_client.py
 
 # Twenty times as many random data sets, in the tests that draw them.
 test-thorough: $(VENV)/installed
@@ -119,6 +122,10 @@ cells: $(VENV)/installed
 # After `fastrbhc compile --all`, first calls of all families and models compile nothing.
 test-compile-all: $(VENV)/installed
 	TEST_COMPILE_ALL=1 $(PYTEST) -q -rP tests/test_precompile.py -k after_all
+
+# A source distribution and a wheel, and the wheel used in an empty environment.
+test-package: $(VENV)/installed
+	$(BIN)/python .ci/check_package.py
 
 # The oldest versions that pyproject.toml admits, in a separate environment. Matplotlib 3.8 calls
 # functions that later versions of pyparsing have renamed, which raises warnings.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 
@@ -18,6 +19,15 @@ class TreeEstimator(Stamped, FittedHTML, ClusterMixin, BaseEstimator):
 
     A subclass defines ``_distribution``. Its ``fit`` calls ``_check`` and ``_keep_tree``.
     """
+
+    # Of a fit. The tree is a Dendrogram, or a BayesianDendrogram.
+    dendrogram_: Any
+    labels_: NDArray[np.int64]
+    children_: NDArray[np.int64]
+    distances_: NDArray[np.float64]
+    n_clusters_: int
+    n_leaves_: int
+    n_features_in_: int
 
     def _distribution(self) -> HasDomain:
         """The family or model that the parameters name; the tags follow from its domain."""

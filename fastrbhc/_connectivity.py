@@ -44,7 +44,7 @@ def on_graph(
         if connect:
             raise ValueError("connect=True joins the pieces of a graph: give connectivity=")
         return options
-    _check_options(options)
+    check_options_on_graph(options)
     if weights is not None and not weights.all():
         raise ValueError(
             "sample_weight is 0 in some rows, and with connectivity= they would connect their "
@@ -55,8 +55,11 @@ def on_graph(
     return replace(options, connections=Connections(graph, bool(connect)))
 
 
-def _check_options(options: CheckedOptions) -> None:
-    """Reject options that have no meaning together with a graph."""
+def check_options_on_graph(options: CheckedOptions, *, chosen: bool = False) -> None:
+    """Reject options that have no meaning together with a graph.
+
+    ``chosen`` is whether the number of clusters is given, so that no threshold is looked for.
+    """
     if options.algorithm not in ("auto", "greedy"):
         raise ValueError(
             f"algorithm={options.algorithm!r} merges nearest neighbours in any order, and with "
@@ -72,7 +75,7 @@ def _check_options(options: CheckedOptions) -> None:
             "audit= counts triples in which the order of merges matters. With connectivity= it "
             "matters for every family, and the tree is the greedy one: leave it out"
         )
-    if options.choice == "predictive":
+    if options.choice == "predictive" and not chosen:
         raise ValueError(
             "threshold='predictive' clusters samples of the rows, and samples have no graph. With "
             "connectivity= give n_clusters, a number for threshold, 'gap', 'evidence' or 'kmeans'."

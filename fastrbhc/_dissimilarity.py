@@ -17,11 +17,12 @@ from fastrbhc._row_validation import check_groups, check_rows, joined
 from fastrbhc._table import placed
 from fastrbhc._validation import check_covariance, check_missing, check_variances
 from fastrbhc.families import Family, as_family, geometry_of
+from fastrbhc.families._interface import FamilyLike
 from fastrbhc.families._missing import observe
 
 
 def dissimilarity(
-    X0: ArrayLike, X1: ArrayLike, family: str | Family, *, missing: str = "error"
+    X0: ArrayLike, X1: ArrayLike, family: FamilyLike, *, missing: str = "error"
 ) -> float:
     """The dissimilarity d between two groups of rows.
 
@@ -59,7 +60,7 @@ def dissimilarity(
 
 
 def taylor_dissimilarity(
-    X0: ArrayLike, X1: ArrayLike, family: str | Family, mean: Any = None
+    X0: ArrayLike, X1: ArrayLike, family: FamilyLike, mean: Any = None
 ) -> float:
     """The second-order Taylor value of the dissimilarity d between two groups of rows.
 

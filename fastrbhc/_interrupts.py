@@ -1,6 +1,6 @@
-"""Ctrl-C while the command line is being imported, which takes a second or two.
+"""Ctrl-C while modules are being imported for the command line, which takes a second or two.
 
-Importing this module is enough, and it has to come first.
+Importing this module is enough for the first imports, and it has to come first.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,19 @@ def raise_again() -> None:
     """From here on, Ctrl-C is a KeyboardInterrupt again."""
     if _handler() is _leave:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextmanager
+def importing() -> Iterator[None]:
+    """While a command imports what it needs, Ctrl-C ends it without a traceback, too.
+
+    A KeyboardInterrupt inside of an import may be caught by the module that is being imported.
+    """
+    _leave_quietly()
+    try:
+        yield
+    finally:
+        raise_again()
 
 
 def _is_command() -> bool:

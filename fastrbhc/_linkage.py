@@ -15,7 +15,7 @@ from fastrbhc._progress import compiling_shown
 from fastrbhc._row_validation import check_rows, names_of_columns
 from fastrbhc._table import placed
 from fastrbhc._validation import check_weights
-from fastrbhc.families import Family
+from fastrbhc.families._interface import FamilyLike
 from fastrbhc.suggesting.automatic import resolve
 from fastrbhc.tree.dendrogram import Dendrogram, forest_at
 from fastrbhc.tree.origin import Chosen, remembering
@@ -23,7 +23,7 @@ from fastrbhc.tree.origin import Chosen, remembering
 
 def linkage(
     X: ArrayLike,
-    family: str | Family | dict[Any, Any] = "auto",
+    family: FamilyLike | dict[Any, Any] = "auto",
     *,
     algorithm: str = "auto",
     neighbors: str = "auto",

@@ -1,25 +1,22 @@
-"""The options that `linkage`, `RBHC` and the command line share."""
+"""The options that `linkage`, `RBHC` and the command line share.
+
+Importing this module loads nothing else, so that the command line lists its options at once.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fastrbhc._engine.neighbors.backends import BACKENDS
-from fastrbhc._engine.planning.execution import ALGORITHMS
-from fastrbhc._validation import (
-    check_algorithm,
-    check_audit,
-    check_choice,
-    check_missing,
-    check_threads,
-    check_threshold,
-)
-from fastrbhc.families import Family
+if TYPE_CHECKING:
+    from fastrbhc.families import Family
 
-ALGORITHM_NAMES = ("auto", *ALGORITHMS)
-NEIGHBOR_NAMES = ("auto", *BACKENDS)
+# The keys of ALGORITHMS and BACKENDS in the engine, which tests compare with these.
+ALGORITHM_NAMES = ("auto", "greedy", "levels", "nn_chain")
+NEIGHBOR_NAMES = ("auto", "brute", "kd_tree", "inverted")
+# What NaN may mean: an error, or a cell that was not observed.
+MISSING_NAMES = ("error", "ignore")
 # Ways to choose λ: functions in `fastrbhc.selection`, for the first, and `fastrbhc.thresholds`.
 THRESHOLD_NAMES = ("predictive", "gap", "evidence", "kmeans")
 # The guess and the multiplier of "kmeans", if none are given.
@@ -40,6 +37,15 @@ class LinkageOptions:
 
     def checked(self, family: Family) -> CheckedOptions:
         """The same options after validation; raises an error for invalid ones."""
+        from fastrbhc._validation import (
+            check_algorithm,
+            check_audit,
+            check_choice,
+            check_missing,
+            check_threads,
+            check_threshold,
+        )
+
         check_choice(self.algorithm, "algorithm", ALGORITHM_NAMES)
         check_choice(self.neighbors, "neighbors", NEIGHBOR_NAMES)
         check_algorithm(self.algorithm, family)
@@ -64,6 +70,8 @@ def layout_for(neighbors: str) -> str:
     """How rows have to be stored for an option ``neighbors``; see `check_rows`."""
     if neighbors == "auto":
         return "auto"
+    from fastrbhc._engine.neighbors.backends import BACKENDS
+
     backend = BACKENDS.get(neighbors)  # None for a word that is refused later
     return "sparse" if backend is not None and backend.sparse else "dense"
 

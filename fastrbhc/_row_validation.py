@@ -8,7 +8,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse, vstack
-from sklearn.utils import check_array
 
 from fastrbhc._containers import as_matrix, check_memory, column_names, memory
 from fastrbhc._engine.clusters.observations import column_ranges
@@ -137,6 +136,8 @@ def as_rows(
             "for clicks or visits, 'bernoulli' for zeros and ones. If it holds measurements in few "
             f"columns, pass {name}.toarray()."
         )
+    from sklearn.utils import check_array  # arrays of floats do without scikit-learn
+
     return check_array(
         matrix,
         accept_sparse="csr" if family.domain.takes_sparse else False,

@@ -10,11 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastrbhc._containers import as_column, as_matrix
 from fastrbhc._cores import available_cores
+from fastrbhc._options import MISSING_NAMES
 from fastrbhc.families import Family
 from fastrbhc.families._missing import names_of_those_that_take_missing, takes_missing
 
-# What NaN may mean: an error, or a cell that was not observed.
-MISSING_NAMES = ("error", "ignore")
 LIGHTEST, HEAVIEST = 1e-50, 1e50  # weights of rows, unless they are 0
 _MOST_THREADS = 256
 

@@ -20,6 +20,7 @@ from fastrbhc._row_validation import dense_if_needed, refuse_without_a_family
 from fastrbhc._scanpy import scanpy_dendrogram
 from fastrbhc.estimators import RBHC
 from fastrbhc.families import Family, as_family
+from fastrbhc.families._interface import FamilyLike
 from fastrbhc.suggesting.automatic import resolve
 from fastrbhc.tree.dendrogram import Dendrogram
 from fastrbhc.tree.json_format import ARRAYS, content_of, from_content
@@ -29,7 +30,7 @@ __all__ = ["cluster", "dendrogram"]
 
 def cluster(
     adata: Any,
-    family: str | Family = "multinomial",
+    family: FamilyLike = "multinomial",
     *,
     layer: str | None = None,
     mask_var: str | ArrayLike | None = None,

@@ -32,6 +32,8 @@ from fastrbhc.assessment.assess import DEFAULT_RESAMPLES, DEFAULT_ROWS, assess
 from fastrbhc.assessment.report import ClusterAssessment
 from fastrbhc.families import Family, as_family
 from fastrbhc.families._description import family_lines
+from fastrbhc.families._interface import FamilyLike
+from fastrbhc.selection.number import PredictiveChoice
 from fastrbhc.suggesting.automatic import resolve
 from fastrbhc.tree.dendrogram import Dendrogram
 from fastrbhc.tree.goodness import Goodness, goodness_of_clusters
@@ -124,9 +126,13 @@ class RBHC(ForNewRows, TreeEstimator):
     [1, 0]
     """
 
+    threshold_: float
+    choice_: PredictiveChoice | None
+    dendrogram_: Dendrogram
+
     def __init__(
         self,
-        family: str | Family | dict[Any, Any] = "auto",
+        family: FamilyLike | dict[Any, Any] = "auto",
         *,
         threshold: str | float | None = "predictive",
         n_clusters: int | None = None,

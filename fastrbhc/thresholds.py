@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
-from sklearn.cluster import KMeans
-from sklearn.utils import check_random_state
 
 from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.duplicates import collapse
@@ -24,6 +22,7 @@ from fastrbhc._row_validation import check_rows
 from fastrbhc._table import placed
 from fastrbhc._validation import check_count, check_weights, check_whole
 from fastrbhc.families import Family, as_family, geometry_of
+from fastrbhc.families._interface import FamilyLike
 from fastrbhc.families._missing import observe
 from fastrbhc.selection.smoothing import resolve
 from fastrbhc.tree.dendrogram import Dendrogram
@@ -35,7 +34,7 @@ SUBSAMPLE = 100_000
 
 def kmeans_threshold(
     X: ArrayLike,
-    family: str | Family,
+    family: FamilyLike,
     n_clusters_guess: int,
     *,
     multiplier: int = 4,
@@ -122,6 +121,9 @@ def _kmeans_threshold(
 
 def _kmeans(points: Any, k: int, random_state: Any) -> tuple[NDArray[np.int64], int]:
     """Labels of at most k clusters of distinct points, none of them empty, and their number."""
+    from sklearn.cluster import KMeans
+    from sklearn.utils import check_random_state
+
     n = points.shape[0]
     if min(k, n) < 2:
         return np.zeros(n, np.int64), 1
@@ -209,7 +211,7 @@ def _distinct(tree: Dendrogram) -> int:
 
 def evidence_threshold(
     tree: Dendrogram,
-    family: str | Family | None = None,
+    family: FamilyLike | None = None,
     n_features: int | None = None,
     *,
     sample_weight: ArrayLike | None = None,

@@ -405,7 +405,7 @@ def test_ctrl_c_during_imports_prints_nothing(tmp_path, module, as_module):
     root = str(Path(fastrbhc.__file__).parent.parent)
     command = ["-m", "fastrbhc"] if as_module else [str(script)]
     done = subprocess.run(
-        [sys.executable, *command, "--version"],
+        [sys.executable, *command, "cluster", "rows.csv"],
         capture_output=True,
         text=True,
         check=False,

@@ -311,6 +311,14 @@ def test_the_figure_as_a_command(tmp_path, capsys, figure, monkeypatch):
     assert f"wrote {picture}" in out
 
 
+def test_figures_on_standard_output(capsys):
+    assert cli.main(["reproduce", "table1", "--trials", "50", "--json", "-"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)
+    assert "compiling included" in err
+    assert "wrote" not in err
+
+
 def test_progress_bars_go_to_standard_error(capsys):
     assert cli.main(["reproduce", "table1", "--trials", "100", "--progress"]) == 0
     out, err = capsys.readouterr()

@@ -269,7 +269,6 @@ def test_labels_on_standard_output(folder):
         ("--plot=tree.docx", "pictures cannot be written as .docx"),
         ("--tree=tree.csv", "trees are not written as .csv"),
         ("--tree=tree.tre", "trees are not written as .tre"),
-        ("--labels=-", "no name of a file"),
         ("--labels=", "no name of a file"),
         ("--labels=new/", "is a directory"),
     ],

@@ -12,6 +12,8 @@ from trees import same_tree
 
 import fastrbhc
 from fastrbhc import cli
+from fastrbhc._engine.neighbors.backends import BACKENDS
+from fastrbhc._engine.planning.execution import ALGORITHMS
 from fastrbhc._options import (
     ALGORITHM_NAMES,
     DEFAULT_GUESS,
@@ -48,6 +50,11 @@ def table(tmp_path):
     return path
 
 
+def test_the_names_of_algorithms_are_those_of_the_engine():
+    assert ("auto", *ALGORITHMS) == ALGORITHM_NAMES
+    assert ("auto", *BACKENDS) == NEIGHBOR_NAMES
+
+
 def test_the_function_has_them_all_with_weights_names_and_a_graph():
     others = {"sample_weight": None, "feature_names": None, "connectivity": None, "connect": False}
     assert keyword_defaults(fastrbhc.linkage) == {**OPTIONS, **others}
@@ -66,6 +73,17 @@ def test_the_command_line_has_them_all():
     assert {name: given[name].default for name in OPTIONS} == OPTIONS
     for name in OPTIONS:
         assert f"--{name.replace('_', '-')}" in given[name].option_strings
+
+
+def test_the_command_line_has_the_others_too_from_files():
+    places = {
+        "sample_weight": {"weights"},
+        "feature_names": {"feature_names"},
+        "connectivity": {"connectivity", "grid"},
+        "connect": {"connect"},
+    }
+    assert keyword_defaults(fastrbhc.linkage).keys() == OPTIONS.keys() | places.keys()
+    assert set().union(*places.values()) <= command_line().keys()
 
 
 def test_thresholds_have_the_same_names_everywhere():

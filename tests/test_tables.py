@@ -16,6 +16,7 @@ import pyarrow.parquet
 import pytest
 from scipy.sparse import csr_array, issparse, save_npz
 
+from fastrbhc.cli import fast_text
 from fastrbhc.cli.tables import read_table
 
 VALUES = [[1.0, 2.0], [3.5, -4.0]]
@@ -25,8 +26,20 @@ def dense(values):
     return values.toarray() if issparse(values) else values
 
 
+def not_installed(*_):
+    raise ImportError
+
+
+@pytest.fixture(params=["pyarrow", "pandas", "neither"])
+def reader(request, monkeypatch):
+    """One package after the other reads texts, or none."""
+    for package in {"pyarrow", "pandas"} - {request.param}:
+        monkeypatch.setattr(fast_text, f"_by_{package}", not_installed)
+    return request.param
+
+
 @pytest.fixture
-def write(tmp_path):
+def write(tmp_path, reader):
     def write(content, name="t.csv"):
         path = tmp_path / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -419,3 +432,50 @@ def test_a_long_table_is_read_whole(write):
     table = read_table(write(f"name,x,y\n{lines}\n"), "name")
     assert np.array_equal(table.values, values)
     assert table.ids[-1] == "r119999"
+
+
+def table_of_cells(seed, delimiter):
+    """A text with numbers as people write them, a column of names, gaps, and sometimes a fault."""
+    rng = np.random.default_rng(seed)
+    n_rows, n_columns = rng.integers(2, 8), rng.integers(1, 5)
+    cells = ["1", "-2.5", "3e-7", " 4 ", '"5"', "0.1", "123456789.123456789", "1e300", ".5", "6."]
+    odd = ["+7", "inf", "nan", "", "NA", "1_0", "x", "1,5", "True", "1e400", '"8', "9\t", "\ufeff1"]
+    lines = []
+    for _ in range(n_rows):
+        numbers = rng.choice(cells, n_columns).tolist()
+        names = [rng.choice(["a", '"b c"', " d", 'e"f', '"g""h"', "i;j,k", '" l"'])]
+        lines.append([*names, *numbers])
+    if rng.random() < 0.6:
+        lines[rng.integers(n_rows)][rng.integers(1, n_columns + 1)] = rng.choice(odd)
+    if rng.random() < 0.2:
+        lines[rng.integers(n_rows)].append("9")
+    if rng.random() < 0.1:
+        lines[rng.integers(n_rows)].pop()
+    ends = rng.choice(["\n", "\r\n", "\n\n"])
+    header = delimiter.join(["name", *(f"x{k}" for k in range(n_columns))])
+    return ends.join([header, *(delimiter.join(line) for line in lines)]) + "\n"
+
+
+def outcome(path, **options):
+    """The table of a text, or the message of its first fault."""
+    try:
+        table = read_table(path, "name", **options)
+    except ValueError as error:
+        return str(error)
+    return table.values.tobytes(), table.ids
+
+
+@pytest.mark.parametrize("missing", ["error", "ignore"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_any_reader_finds_the_same(tmp_path, monkeypatch, delimiter, missing):
+    for seed in range(200):
+        path = tmp_path / f"{seed}.csv"
+        path.write_text(table_of_cells(seed, delimiter), newline="")
+        found = {}
+        for package in ("pyarrow", "pandas", "neither"):
+            with monkeypatch.context() as patch:
+                for other in {"pyarrow", "pandas"} - {package}:
+                    patch.setattr(fast_text, f"_by_{other}", not_installed)
+                found[package] = outcome(path, missing=missing)
+        assert found["pyarrow"] == found["neither"], (seed, path.read_text())
+        assert found["pandas"] == found["neither"], (seed, path.read_text())

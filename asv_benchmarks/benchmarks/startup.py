@@ -21,8 +21,20 @@ class Import:
     rounds = 1
 
     def timeraw_fastrbhc(self):
-        """The package with all that it stands on."""
+        """The package, which loads what it stands on when that is asked for."""
         return "import fastrbhc"
+
+    def timeraw_linkage(self):
+        """The function that builds trees, with all that it stands on."""
+        return "from fastrbhc import linkage"
+
+    def timeraw_estimator(self):
+        """The estimator, which needs scikit-learn too."""
+        return "from fastrbhc import RBHC"
+
+    def timeraw_help(self):
+        """The list of commands, as ``fastrbhc --help`` prints it."""
+        return "from fastrbhc.cli.main import _parser; _parser([]).format_help()"
 
     def timeraw_dependencies(self):
         """What it stands on, alone: the part that is not ours."""

@@ -61,7 +61,7 @@ and inside kernels:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,6 +97,11 @@ class Model(Protocol):
     def log_base_measure(self, X: Any) -> NDArray[np.float64]: ...
     def _replace(self, **changes: Any) -> Model: ...
     def _asdict(self) -> dict[str, Any]: ...
+
+
+# What a user gives for a model: a name or a record. To type checkers a record is a tuple, because
+# they do not see what the decorator adds to its class.
+ModelLike: TypeAlias = str | Model | tuple[Any, ...]
 
 
 @contract

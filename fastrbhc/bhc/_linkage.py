@@ -18,7 +18,7 @@ from fastrbhc._progress import Progress
 from fastrbhc._row_validation import names_of_columns
 from fastrbhc._table import placed
 from fastrbhc._validation import check_threads
-from fastrbhc.bhc._interface import LOG_TREE, Model, as_model
+from fastrbhc.bhc._interface import LOG_TREE, Model, ModelLike, as_model
 from fastrbhc.bhc._rows import rows_of
 from fastrbhc.bhc.dendrogram import BayesianDendrogram, bayesian_dendrogram
 from fastrbhc.bhc.evidence import check_search, most_trials, places_of, search
@@ -39,7 +39,7 @@ class Fitted(NamedTuple):
 
 def bhc_linkage(
     X: ArrayLike,
-    model: str | Model = "gaussian",
+    model: ModelLike = "gaussian",
     alpha: float | str = 1.0,
     *,
     hyperparameters: Any = "data",

@@ -16,9 +16,10 @@ from fastrbhc._base_estimator import TreeEstimator
 from fastrbhc._row_validation import names_of_columns
 from fastrbhc._table import placed
 from fastrbhc._validation import check_count, check_share, check_threads
-from fastrbhc.bhc._interface import Model, as_model
+from fastrbhc.bhc._interface import Model, ModelLike, as_model
 from fastrbhc.bhc._linkage import fit_tree
 from fastrbhc.bhc._rows import border_of, layout_for, supported
+from fastrbhc.bhc.dendrogram import BayesianDendrogram
 from fastrbhc.bhc.evidence import check_search
 from fastrbhc.bhc.predictive import log_densities, log_densities_of_clusters
 from fastrbhc.tree.origin import remembering
@@ -93,9 +94,14 @@ class BHC(TreeEstimator):
     [0, 1]
     """
 
+    dendrogram_: BayesianDendrogram
+    model_: Model
+    alpha_: float
+    log_evidence_: float
+
     def __init__(
         self,
-        model: str | Model = "gaussian",
+        model: ModelLike = "gaussian",
         *,
         alpha: float | str = 1.0,
         hyperparameters: Any = "data",

@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from sklearn.utils import check_random_state
 
 from fastrbhc._validation import check_choice, check_positive
 from fastrbhc.bhc._interface import Model
@@ -54,6 +52,9 @@ def search(
     random_state: Any,
 ) -> tuple[Model, float]:
     """The complete model and log α; ``build(rows, model, log_alpha)`` makes a tree."""
+    from scipy.optimize import minimize
+    from sklearn.utils import check_random_state
+
     complete = model.with_defaults(X)
     complete.check(X.shape[1])
     wanted = isinstance(hyperparameters, str) and hyperparameters == "evidence"

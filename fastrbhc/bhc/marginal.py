@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastrbhc._table import placed
-from fastrbhc.bhc._interface import LOG_MARGINAL, Model, as_model
+from fastrbhc.bhc._interface import LOG_MARGINAL, ModelLike, as_model
 from fastrbhc.bhc._rows import rows_of
 from fastrbhc.bhc.potentials import absorb, clusters_of_rows, potentials_of, scratch_of
 
 
-def log_marginal_likelihood(X: ArrayLike, model: str | Model) -> float:
+def log_marginal_likelihood(X: ArrayLike, model: ModelLike) -> float:
     """log p(X | H): the log marginal likelihood of the rows as one cluster.
 
     Parameters

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 from collections.abc import Callable
 from dataclasses import fields
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fastrbhc._files import replacing, save_picture
-from fastrbhc._options import ALGORITHM_NAMES, NEIGHBOR_NAMES, LinkageOptions
-from fastrbhc._validation import MISSING_NAMES
-from fastrbhc.cli.families import asked
-from fastrbhc.cli.outputs import check_drawing, check_outputs, check_tree_name
+from fastrbhc._interrupts import importing
+from fastrbhc._options import ALGORITHM_NAMES, MISSING_NAMES, NEIGHBOR_NAMES, LinkageOptions
+from fastrbhc.cli.families import Asked, asked
+from fastrbhc.cli.inputs import (
+    COLUMN_HELP,
+    add_graph_options,
+    add_row_options,
+    check_graph_file,
+    displayed,
+    graph_of,
+    named_file,
+    with_feature_names,
+)
+from fastrbhc.cli.labels import add_label_options, sizes_in_words, write_labels
+from fastrbhc.cli.outputs import add_talk_options, print_json, speaker
+from fastrbhc.cli.trees import add_tree_options, check_tree_outputs, draw_tree, write_tree
 
 if TYPE_CHECKING:
+    from fastrbhc import RBHC
     from fastrbhc.cli.tables import Table
-
-_SIZES_SHOWN = 10
-# What a formula begins with; spreadsheets skip a tab or a carriage return before it.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-_COLUMN = "Columns are given by name, or by position in the file counted from 1."
 
 
 def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
@@ -30,16 +35,18 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
     command = add(
         "cluster",
         help="cluster the rows of a table",
-        description="Cluster the rows of a table and print how many clusters there are. " + _COLUMN,
+        description=f"Cluster the rows of a table and print how many clusters there are. "
+        f"{COLUMN_HELP}",
         epilog="Example: fastrbhc cluster counts.csv --family poisson --guess 10 "
         "--id name --labels labels.csv",
     )
     option = command.add_argument
+    add_row_options(option)
     option(
-        "file",
-        metavar="FILE",
-        help=".csv, .tsv or other text, .npy, .npz, .parquet, .mtx, .h5ad, or a folder of 10x "
-        "Genomics. Sparse matrices stay sparse with families of counts",
+        "--drop-empty-rows",
+        action="store_true",
+        help="leave out rows of zeros, which multinomial and von_mises_fisher cannot take; in "
+        "--labels they have no cluster, and --tree is that of the others",
     )
     option(
         "--family",
@@ -52,6 +59,8 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
         "poisson:visits,orders gaussian:age ignore:notes gives a family to each, and ward*0.5:age "
         "a weight to its dissimilarity",
     )
+    option("--smoothing", type=float, metavar="VALUE", help="smoothing of a family that has it")
+    option("--variance", type=float, metavar="VALUE", help="variance of a family that has it")
     stop = command.add_mutually_exclusive_group()
     for name, (flags, settings) in _linkage_options().items():
         place = stop if name == "threshold" else command
@@ -64,45 +73,11 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
         help="a rough guess at the number of clusters, from which the k-means heuristic "
         "finds a threshold",
     )
-    option("--id", metavar="COLUMN", help="the column that names the rows")
-    option("--weights", metavar="COLUMN", help="the column with the weights of the rows")
-    option(
-        "--drop",
-        metavar="COLUMN",
-        action="append",
-        default=[],
-        help="a column to leave out; may be given several times",
-    )
-    option(
-        "--drop-empty-rows",
-        action="store_true",
-        help="leave out rows of zeros, which multinomial and von_mises_fisher cannot take; in "
-        "--labels they have no cluster, and --tree is that of the others",
-    )
-    option(
-        "--transpose",
-        action="store_true",
-        help="cluster the columns of an .mtx, .npy or .npz file: cells are columns in the "
-        "matrix.mtx of 10x Genomics",
-    )
-    option("--layer", metavar="NAME", help="the layer of an .h5ad file to cluster, instead of X")
-    option("--smoothing", type=float, metavar="VALUE", help="smoothing of a family that has it")
-    option("--variance", type=float, metavar="VALUE", help="variance of a family that has it")
     option("--seed", type=int, default=0, help="seed of the heuristic (default 0)")
-    option("--labels", metavar="OUT.csv", help="write the cluster of every row, as id,cluster")
-    option(
-        "--escape-formulas",
-        action="store_true",
-        help="in --labels, put an apostrophe before names that begin with = + - or @, which "
-        "spreadsheets would take for formulas; other programs see the apostrophe",
-    )
-    option(
-        "--tree",
-        metavar="OUT",
-        help="write the whole tree: as Newick to .nwk or .newick, as JSON to .json, "
-        "and as a linkage matrix for SciPy to .npy or a name without suffix",
-    )
-    option("--plot", metavar="PICTURE", help="draw the highest merges of the tree and its clusters")
+    add_graph_options(option, command.add_mutually_exclusive_group().add_argument)
+    add_label_options(option)
+    add_tree_options(option)
+    add_talk_options(option)
     command.set_defaults(run=run)
 
 
@@ -168,104 +143,175 @@ def _number_or_name(text: str) -> float | str:
 
 def run(arguments: argparse.Namespace) -> None:
     """Read the table, cluster it, print a summary and write the requested files."""
-    outputs = check_outputs(
-        "FILE, --labels, --tree and --plot",
-        arguments.labels,
-        arguments.tree,
-        arguments.plot,
-        read=arguments.file,
-    )
-    if arguments.plot is not None:
-        check_drawing(arguments.plot)
-    if arguments.tree is not None:
-        check_tree_name(arguments.tree)
-    from fastrbhc import RBHC
-    from fastrbhc._options import layout_for
-    from fastrbhc._row_validation import (
-        EmptyRowsError,
-        check_values,
-        dense_if_needed,
-        refuse_without_a_family,
-    )
-    from fastrbhc._table import encoded, placed
-    from fastrbhc._validation import check_missing
-    from fastrbhc.anndata import warn_of_other_counts
-    from fastrbhc.cli.tables import read_table
-    from fastrbhc.tree.exports import check_newick_names
-
+    outputs = check_tree_outputs(arguments)
+    with importing():
+        from fastrbhc import RBHC
+        from fastrbhc._row_validation import EmptyRowsError
+        from fastrbhc.cli import tables  # noqa: F401
+    say = speaker(arguments, arguments.labels, arguments.tree)
     wanted = asked(arguments.family, smoothing=arguments.smoothing, variance=arguments.variance)
-    if not wanted.left_open:
-        check_missing(arguments.missing, wanted.family)  # before a long file is read
-    table = read_table(
-        arguments.file,
-        arguments.id,
-        weights=arguments.weights,
-        drop=[*arguments.drop, *wanted.ignored],
-        columns=wanted.columns,
-        text=wanted.text,
-        layer=arguments.layer,
-        transpose=arguments.transpose,
-        missing=arguments.missing,
-    )
-    name = Path(arguments.file).resolve().name
-    whole, kept = table, None
-    if arguments.drop_empty_rows:
-        table, kept = table.without_empty_rows()
-    if table.values.shape[0] < 2:
-        left = " that are not empty" if table is not whole else ""
-        raise ValueError(f"{name} has {table.values.shape[0]} rows{left}: at least 2 are needed")
-    family = wanted.family_of(table, name)
-    check_missing(arguments.missing, family)
-    if table.has_counts:
-        warn_of_other_counts(table.values, family, "say --layer counts")
-    if wanted.left_open and not family.domain.takes_sparse:
-        refuse_without_a_family(table.values, name, "--family {}")
-    rows = dense_if_needed(table.values, family, name)
-    family = placed(family, rows, feature_names=table.columns)
-    numbers = encoded(rows, family, table.columns)
-    try:  # with the name of the file in messages
-        layout, missing = layout_for(arguments.neighbors), arguments.missing
-        numbers = check_values(numbers, family, table.columns, name, layout, missing)
+    options = _checked_options(arguments, wanted)
+    name = displayed(arguments.file)
+    whole = _table(arguments, wanted)
+    table, kept = whole.without_empty_rows() if arguments.drop_empty_rows else (whole, None)
+    _check_size(arguments, table, name, "" if table is whole else " that are not empty")
+    family = wanted.family_of(table, name, silent=arguments.quiet)
+    try:
+        rows = _rows(arguments, table, family, name, left_open=wanted.left_open)
     except EmptyRowsError as error:
         if hasattr(family, "parts"):  # a row may have zeros in some columns only
             raise
         raise ValueError(f"{error} --drop-empty-rows does that") from None
-    rows = rows if hasattr(family, "encode") else numbers
-    if _is_newick(arguments.tree):
-        check_newick_names(table.ids)
-    options = {field.name: getattr(arguments, field.name) for field in fields(LinkageOptions)}
-    if options["threshold"] is None:
-        options["threshold"] = "predictive" if arguments.guess is None else "kmeans"
     start = time.perf_counter()
     model = RBHC(
-        family,
+        rows.family,
         n_clusters=arguments.clusters,
         n_clusters_guess=arguments.guess,
         compute_full_tree=arguments.tree is not None or arguments.plot is not None,
         random_state=arguments.seed,
+        connectivity=graph_of(arguments),
+        connect=arguments.connect,
         **options,
     )
-    model.fit(rows, sample_weight=table.weights, feature_names=table.columns)
+    model.fit(rows.values, sample_weight=table.weights, feature_names=table.columns)
     seconds = time.perf_counter() - start
-    _summarise(name, table, model, arguments)
+    for line in _summary(name, table, model, arguments):
+        say(line)
+    n_left_out = whole.values.shape[0] - table.values.shape[0]
     if table is not whole:
-        n, n_kept = whole.values.shape[0], table.values.shape[0]
-        print(f"left out: {n - n_kept:,} of {n:,} rows, which are all zeros")
+        say(f"left out: {n_left_out:,} of {whole.values.shape[0]:,} rows, which are all zeros")
     if model.dendrogram_.audit is not None:
-        print(model.dendrogram_.audit)
-    print(f"{seconds:.2f} s")
-    if arguments.labels is not None:
-        labels = _labels_of_all(model.labels_, kept, whole.values.shape[0])
-        _write_labels(arguments.labels, whole.ids, labels, arguments.escape_formulas)
-    if arguments.tree is not None:
-        _write_tree(arguments.tree, model.dendrogram_, table.ids)
-    if arguments.plot is not None:
-        _draw_tree(arguments.plot, model, table.ids)
+        say(model.dendrogram_.audit)
+    say(f"{seconds:.2f} s")
+    labels = _labels_of_all(model.labels_, kept, whole.values.shape[0])
+    _write(arguments, model, labels, whole.ids, table.ids)
     if outputs:
-        print(f"wrote {' and '.join(outputs)}")
+        say(f"wrote {' and '.join(outputs)}")
+    if arguments.json:
+        result = _result(name, table, model, seconds)
+        labelled = [None if label == "" else label for label in labels]
+        print_json(result | {"n_left_out": n_left_out, "ids": whole.ids, "labels": labelled})
 
 
-def _summarise(name: str, table: Table, model: Any, arguments: argparse.Namespace) -> None:
+def _checked_options(arguments: argparse.Namespace, wanted: Asked) -> dict[str, Any]:
+    """The options of `linkage`, once everything is refused that needs no rows to be refused."""
+    from fastrbhc._connectivity import check_options_on_graph
+    from fastrbhc._validation import check_count, check_missing
+    from fastrbhc.families import as_family
+
+    options = {field.name: getattr(arguments, field.name) for field in fields(LinkageOptions)}
+    has_graph = arguments.grid is not None or arguments.connectivity is not None
+    if options["threshold"] is None:
+        options["threshold"] = "predictive" if arguments.guess is None else "kmeans"
+    for value, name in ((arguments.clusters, "n_clusters"), (arguments.guess, "n_clusters_guess")):
+        if value is not None:
+            check_count(value, name)
+    if not 0 <= arguments.seed < 2**32:
+        raise ValueError(f"seed has to be at least 0 and below 2**32, got {arguments.seed}")
+    if not wanted.left_open:
+        check_missing(arguments.missing, wanted.family)
+    # What "auto" will be is not known yet: a family that takes all options stands for it.
+    family = as_family("ward") if wanted.left_open else wanted.family
+    checked = LinkageOptions(**options).checked(family)
+    if arguments.connect and not has_graph:
+        raise ValueError("--connect joins the pieces of a graph: give --connectivity or --grid")
+    if has_graph:
+        check_graph_file(arguments.connectivity)
+        if checked.choice == "predictive" and arguments.clusters is None:
+            raise ValueError(
+                "with --connectivity or --grid, give --clusters, --guess or --threshold: the "
+                "default, predictive, clusters samples of the rows, and samples have no graph"
+            )
+        check_options_on_graph(checked, chosen=arguments.clusters is not None)
+        if arguments.drop_empty_rows:
+            raise ValueError(
+                "--drop-empty-rows leaves rows out, and the graph has a place for each of them: "
+                "leave them out of both before"
+            )
+    return options
+
+
+def _table(arguments: argparse.Namespace, wanted: Asked) -> Table:
+    from fastrbhc.cli.tables import read_table
+
+    with named_file(arguments.file) as path:
+        table = read_table(
+            path,
+            arguments.id,
+            weights=arguments.weights,
+            drop=[*arguments.drop, *wanted.ignored],
+            columns=wanted.columns,
+            text=wanted.text,
+            layer=arguments.layer,
+            transpose=arguments.transpose,
+            missing=arguments.missing,
+        )
+    return with_feature_names(table, arguments.feature_names)
+
+
+def _check_size(arguments: argparse.Namespace, table: Table, name: str, which: str) -> None:
+    """Reject tables of a single row, and more clusters than rows."""
+    from fastrbhc._validation import check_count
+
+    n = table.values.shape[0]
+    if n < 2:
+        raise ValueError(f"{name} has {n} rows{which}: at least 2 are needed")
+    if arguments.clusters is not None:
+        check_count(arguments.clusters, "n_clusters", n)
+
+
+class _Rows(NamedTuple):
+    """Rows that have been checked, with their family."""
+
+    values: Any
+    family: Any
+
+
+def _rows(
+    arguments: argparse.Namespace, table: Table, family: Any, name: str, *, left_open: bool
+) -> _Rows:
+    """The rows for a family, with the name of the file in messages."""
+    from fastrbhc._options import layout_for
+    from fastrbhc._row_validation import check_values, dense_if_needed, refuse_without_a_family
+    from fastrbhc._table import encoded, placed
+    from fastrbhc._validation import check_missing
+    from fastrbhc.anndata import warn_of_other_counts
+    from fastrbhc.tree.exports import check_newick_names
+
+    check_missing(arguments.missing, family)
+    if table.has_counts:
+        warn_of_other_counts(table.values, family, "say --layer counts")
+    if left_open and not family.domain.takes_sparse:
+        refuse_without_a_family(table.values, name, "--family {}")
+    rows = dense_if_needed(table.values, family, name)
+    family = placed(family, rows, feature_names=table.columns)
+    numbers = encoded(rows, family, table.columns)
+    layout, missing = layout_for(arguments.neighbors), arguments.missing
+    numbers = check_values(numbers, family, table.columns, name, layout, missing)
+    if arguments.tree_format == "newick":
+        check_newick_names(table.ids)
+    return _Rows(rows if hasattr(family, "encode") else numbers, family)
+
+
+def _write(
+    arguments: argparse.Namespace,
+    model: RBHC,
+    labels: list[int | str],
+    ids: list[str] | None,
+    ids_of_tree: list[str] | None,
+) -> None:
+    """Write the requested outputs."""
+    if arguments.labels is not None:
+        write_labels(arguments.labels, ids, labels, arguments.escape_formulas)
+    tree = model.dendrogram_
+    if arguments.tree is not None:
+        write_tree(arguments.tree, arguments.tree_format, tree, ids_of_tree)
+    if arguments.plot is not None:
+        draw_tree(arguments.plot, tree, model.labels_, ids_of_tree, threshold=model.threshold_)
+
+
+def _summary(name: str, table: Table, model: RBHC, arguments: argparse.Namespace) -> list[str]:
+    """The result in words."""
     import numpy as np
     from scipy.sparse import issparse
 
@@ -277,11 +323,7 @@ def _summarise(name: str, table: Table, model: Any, arguments: argparse.Namespac
     if not issparse(table.values):  # None is a category that is missing
         gaps = int(((table.values != table.values) | (table.values == None)).sum())  # noqa: E711
     unseen = f", {100.0 * gaps / (n * d):.2g} % of the cells missing" if gaps else ""
-    print(f"{name}: {n:,} rows, {d:,} columns{weighted}{unseen}")
     first, *blocks = described(model.dendrogram_.family, table.columns)
-    print(f"family {first}")
-    for block in blocks:
-        print(f"  {block}")
     if isinstance(arguments.threshold, str):
         origin = f"by {arguments.threshold}"
     elif arguments.threshold is not None:
@@ -292,14 +334,39 @@ def _summarise(name: str, table: Table, model: Any, arguments: argparse.Namespac
         origin = f"k-means heuristic with guess {model.n_clusters_guess}, seed {arguments.seed}"
     else:
         origin = "by predictive"
-    print(f"lambda {model.threshold_:.6g} ({origin})")
-    if model.choice_ is not None:
-        print(model.choice_)
-    sizes = np.bincount(model.labels_)
-    shown = ", ".join(f"{size:,}" for size in sizes[:_SIZES_SHOWN])
-    more = f", ... ({len(sizes) - _SIZES_SHOWN:,} more)" if len(sizes) > _SIZES_SHOWN else ""
-    noun = "cluster" if len(sizes) == 1 else "clusters"
-    print(f"{len(sizes):,} {noun}; rows in each: {shown}{more}")
+    return [
+        f"{name}: {n:,} rows, {d:,} columns{weighted}{unseen}",
+        f"family {first}",
+        *(f"  {block}" for block in blocks),
+        f"lambda {model.threshold_:.6g} ({origin})",
+        *([] if model.choice_ is None else [str(model.choice_)]),
+        sizes_in_words(np.bincount(model.labels_).tolist()),
+    ]
+
+
+def _result(name: str, table: Table, model: RBHC, seconds: float) -> dict[str, Any]:
+    """The result as items of JSON."""
+    import numpy as np
+
+    from fastrbhc.tree.origin import described
+
+    tree: Any = model.dendrogram_
+    n, d = table.values.shape
+    return {
+        "file": name,
+        "n_rows": n,
+        "n_columns": d,
+        "columns": table.columns,
+        "family": described(tree.family),
+        "threshold": model.threshold_,
+        "threshold_by": tree.chosen.by,
+        "choice": None if model.choice_ is None else str(model.choice_),
+        "n_clusters": model.n_clusters_,
+        "sizes": np.bincount(model.labels_).tolist(),
+        "n_inversions": tree.n_inversions,
+        "audit": None if tree.audit is None else tree.audit.sentence,
+        "seconds": round(seconds, 3),
+    }
 
 
 def _labels_of_all(labels: Any, kept: Any, n: int) -> list[int | str]:
@@ -310,53 +377,3 @@ def _labels_of_all(labels: Any, kept: Any, n: int) -> list[int | str]:
     for row, label in zip(kept, labels.tolist(), strict=True):
         found[row] = label
     return found
-
-
-def _write_labels(
-    path: str, ids: list[str] | None, labels: list[int | str], escaping: bool
-) -> None:
-    names = list(range(len(labels)) if ids is None else ids)
-    if escaping and ids is not None:
-        names = [_escaped(name) for name in ids]
-    with replacing(path) as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["id", "cluster"])
-        writer.writerows(zip(names, labels, strict=True))
-
-
-def _escaped(name: str) -> str:
-    """A name that spreadsheets do not take for a formula; numbers stay as they are."""
-    if not name.startswith(_FORMULA):
-        return name
-    try:
-        float(name)
-    except ValueError:
-        return f"'{name}"
-    return name
-
-
-def _is_newick(path: str | None) -> bool:
-    return path is not None and Path(path).suffix.lower() in {".nwk", ".newick"}
-
-
-def _write_tree(path: str, tree: Any, ids: list[str] | None) -> None:
-    import numpy as np
-
-    suffix = Path(path).suffix.lower()
-    if _is_newick(path) or suffix == ".json":
-        text = tree.to_newick(ids) if _is_newick(path) else tree.to_json(ids)
-        with replacing(path) as file:
-            file.write(text + "\n")
-    else:
-        linkage_matrix = tree.to_scipy()
-        with replacing(path, "wb") as file:
-            np.save(file, linkage_matrix)
-
-
-def _draw_tree(path: str, model: Any, ids: list[str] | None) -> None:
-    from matplotlib.figure import Figure
-
-    figure: Any = Figure(figsize=(9.0, 4.8), dpi=120, facecolor="white", layout="constrained")
-    axes = figure.add_subplot()
-    model.dendrogram_.plot(axes, threshold=model.threshold_, labels=model.labels_, names=ids)
-    save_picture(figure, path)

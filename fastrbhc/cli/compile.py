@@ -6,6 +6,8 @@ import argparse
 import time
 from collections.abc import Callable
 
+from fastrbhc._interrupts import importing
+
 
 def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
     """Add this command to the parser."""
@@ -50,9 +52,10 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Compile, and print the number of kernels and the time."""
-    from fastrbhc import precompile
-    from fastrbhc._precompile import COLUMNS_OF_ALL, families_of_the_package
-    from fastrbhc._versions import described_cache
+    with importing():
+        from fastrbhc import precompile
+        from fastrbhc._precompile import COLUMNS_OF_ALL, families_of_the_package
+        from fastrbhc._versions import described_cache
 
     every = arguments.all
     models = arguments.bhc

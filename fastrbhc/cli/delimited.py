@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import gzip
 import math
 import re
 import shlex
@@ -15,8 +14,9 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-_ENCODING = "utf-8-sig"  # a byte order mark is ignored
-_MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-", "."}
+from fastrbhc.cli import fast_text
+from fastrbhc.cli.fast_text import ENCODING, MISSING, open_text
+
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
 _TRUTHS = {"true": 1.0, "false": 0.0}
@@ -53,13 +53,6 @@ def option_for(names: list[str], column: int) -> str:
     return shlex.quote(name)
 
 
-def open_text(path: Path) -> TextIO:
-    """A text in UTF-8, compressed if its name says so."""
-    if path.suffix.lower() == ".gz":
-        return gzip.open(path, "rt", encoding=_ENCODING)
-    return path.open(encoding=_ENCODING)
-
-
 def _lines(text: TextIO) -> Iterator[tuple[int, str]]:
     """Lines with the number of the first, counted from 0: a quoted cell may go over several."""
     number, parts = 0, list[str]()
@@ -91,7 +84,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _is_word(cell: str) -> bool:
-    return not _is_number(cell) and cell.lower() not in _MISSING
+    return not _is_number(cell) and cell.lower() not in MISSING
 
 
 def layout_of(path: Path) -> Layout:
@@ -153,6 +146,22 @@ def load(
     The first ``gaps`` of these columns may have missing cells, which become NaN. Columns of true
     and false become ones and zeros.
     """
+    texts = [] if names is None else [names]
+    wanted = fast_text.Wanted(len(layout.names), columns, columns[:gaps], texts)
+    found = fast_text.read(path, layout.delimiter, layout.skip, wanted)
+    if found is not None and (found.same_lengths or _all_as_wide(path, layout)):
+        return found.numbers, found.texts[0] if texts else None
+    return _load_with_care(path, layout, columns, names, gaps)
+
+
+def _load_with_care(
+    path: Path, layout: Layout, columns: list[int], names: int | None, gaps: int
+) -> tuple[NDArray[np.float64], list[str] | None]:
+    """The same by NumPy, with an error for the first fault.
+
+    It is for files with faults, and where neither pyarrow nor pandas is installed, which are many
+    times faster. It also reads runs of blanks, and columns of true and false.
+    """
     as_they_are = columns == list(range(len(layout.names)))
     if not columns:
         _refuse_first_fault(path, layout, columns, [])
@@ -194,7 +203,7 @@ def columns_of_words(path: Path, layout: Layout, columns: list[int]) -> list[int
         for column in columns:
             if column < len(cells):
                 cell = cells[column].strip()
-                there[column] += cell.lower() not in _MISSING
+                there[column] += cell.lower() not in MISSING
                 words[column] += _is_plain_word(cell)
     return [column for column in columns if 2 * words[column] > there[column]]
 
@@ -211,7 +220,7 @@ def _columns_of_truths(path: Path, layout: Layout, columns: list[int]) -> list[i
     for _, row in _rows(path, layout):
         cells = {column: row[column].strip().lower() for column in left if column < len(row)}
         found |= {column for column, cell in cells.items() if cell in _TRUTHS}
-        left = [column for column, cell in cells.items() if cell in _TRUTHS or cell in _MISSING]
+        left = [column for column, cell in cells.items() if cell in _TRUTHS or cell in MISSING]
         if not left:
             break
     return [column for column in left if column in found]
@@ -237,6 +246,10 @@ def load_text(
 
 
 def _texts(path: Path, layout: Layout, columns: list[int]) -> list[list[str]]:
+    wanted = fast_text.Wanted(len(layout.names), (), (), columns)
+    found = fast_text.read(path, layout.delimiter, layout.skip, wanted)
+    if found is not None and found.same_lengths:
+        return found.texts
     cells = _read(path, layout, columns, object)
     return [[str(cell).strip() for cell in column] for column in cells.T]
 
@@ -261,7 +274,7 @@ def _read(
             converters=converters,
             quotechar='"',
             comments=None,
-            encoding=_ENCODING,
+            encoding=ENCODING,
             ndmin=2,
         )
 
@@ -291,7 +304,7 @@ def _all_as_wide(path: Path, layout: Layout) -> bool:
 
 def _number_or_gap(cell: str) -> float:
     """A number, or NaN for what stands for a missing one."""
-    return math.nan if cell.strip().lower() in _MISSING else float(cell)
+    return math.nan if cell.strip().lower() in MISSING else float(cell)
 
 
 def _truth_or_gap(cell: str) -> float:
@@ -321,7 +334,7 @@ def _refuse_first_fault(
             continue
         for column in numeric:
             cell = cells[column].strip()
-            if column in may_lack and cell.lower() in _MISSING:
+            if column in may_lack and cell.lower() in MISSING:
                 continue
             if column in truths and cell.lower() in _TRUTHS:
                 continue
@@ -351,7 +364,7 @@ def _are_plainly_right(cells: list[str], numeric: list[int]) -> bool:
 
 
 def _complaint(cell: str, option: str) -> str:
-    if cell.lower() in _MISSING:
+    if cell.lower() in MISSING:
         return (
             f"missing value ({cell!r}). Fill it in, drop the row, say --missing ignore, or leave "
             f"the column out with --drop {option}"

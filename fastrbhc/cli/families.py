@@ -39,10 +39,10 @@ class Asked(NamedTuple):
         """Whether all columns are text; None if the cells decide."""
         return None if self.left_open else hasattr(self.family, "encode")
 
-    def family_of(self, table: Table, name: str) -> Family:
+    def family_of(self, table: Table, name: str, *, silent: bool = False) -> Family:
         """The family, which knows the columns of the table; says which if that was left open."""
         if self.left_open:
-            return _suited(table, name)
+            return _suited(table, name, silent=silent)
         if self.columns is None:
             single: Family = self.family
             return single
@@ -117,7 +117,7 @@ def asked(words: Sequence[str] | None, **parameters: float | None) -> Asked:
     return Asked(as_family(product), ignored)
 
 
-def _suited(table: Table, name: str) -> Family:
+def _suited(table: Table, name: str, *, silent: bool) -> Family:
     """What ``auto`` stands for with this table, said on standard error if it is not the default."""
     from fastrbhc.families.product import IGNORE
     from fastrbhc.suggesting.automatic import resolve_auto
@@ -139,7 +139,7 @@ def _suited(table: Table, name: str) -> Family:
     else:
         taken = f"{found.name} for {name} ({reason})"
         other = "gaussian takes the rows for measurements"
-    if sentence is not None:
+    if sentence is not None and not silent:
         note = f"fastrbhc: --family auto is {taken}. Another choice: --family {other}"
         print(note, file=sys.stderr)
     suited: Family = found

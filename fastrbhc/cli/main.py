@@ -1,6 +1,6 @@
 """The command ``fastrbhc``: its parser, its errors, and which command runs.
 
-Slow imports are inside the commands.
+Slow imports are inside the commands, so that help, and a mistake, is shown at once.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from typing import Any, NoReturn, TextIO
 
 from fastrbhc import __version__
-from fastrbhc._interrupts import raise_again
-from fastrbhc.cli import cluster, compile, reproduce
+from fastrbhc._interrupts import importing, raise_again
+from fastrbhc.cli import bhc, cluster, compile, completion, cut, info, predict, reproduce
 from fastrbhc.cli.families import one_option_each
 from fastrbhc.cli.outputs import check_drawing, check_writable
 
@@ -46,8 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         raise_again()
         words = sys.argv[1:] if argv is None else argv
-        arguments = _parser().parse_args(one_option_each(words))
-        with _warnings_as_lines():
+        arguments = _parser(words).parse_args(one_option_each(words))
+        with _warnings_as_lines(silent=getattr(arguments, "quiet", False)):
             arguments.run(arguments)
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -71,7 +71,7 @@ def _fail(message: str) -> int:
 
 
 @contextmanager
-def _warnings_as_lines() -> Iterator[None]:
+def _warnings_as_lines(*, silent: bool) -> Iterator[None]:
     def show(
         message: Warning | str,
         category: type[Warning],
@@ -84,8 +84,9 @@ def _warnings_as_lines() -> Iterator[None]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        warnings.simplefilter("always", UserWarning)
-        warnings.simplefilter("always", RuntimeWarning)
+        if not silent:
+            warnings.simplefilter("always", UserWarning)
+            warnings.simplefilter("always", RuntimeWarning)
         warnings.showwarning = show
         yield
 
@@ -116,17 +117,25 @@ class _Parser(argparse.ArgumentParser):
         self.exit(_fail(f"{message}{stop} See {self.prog} --help"))
 
 
-def _parser() -> argparse.ArgumentParser:
+def whole_parser() -> argparse.ArgumentParser:
+    """The parser with all commands and all that is below them."""
+    return _parser([reproduce.NAME])
+
+
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser; the experiments, which are slow to import, are there if the words name them."""
     parser = _Parser(
         prog="fastrbhc",
         description="Relaxed Bayesian hierarchical clustering with exponential families.",
     )
     parser.add_argument("--version", action="version", version=f"fastrbhc {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    cluster.add_command(commands.add_parser)
+    for module in (cluster, cut, predict, info, bhc):
+        module.add_command(commands.add_parser)
     _add_demo(commands.add_parser)
-    reproduce.add_command(commands.add_parser)
+    reproduce.add_command(commands.add_parser, whole=reproduce.NAME in words)
     compile.add_command(commands.add_parser)
+    completion.add_command(commands.add_parser)
     return parser
 
 
@@ -149,7 +158,8 @@ def _add_demo(add: Callable[..., argparse.ArgumentParser]) -> None:
 def _demo(arguments: argparse.Namespace) -> None:
     check_writable(arguments.output)
     check_drawing(arguments.output, required=False)
-    from fastrbhc.cli.demo import run
+    with importing():
+        from fastrbhc.cli.demo import run
 
     run(arguments.output)
 

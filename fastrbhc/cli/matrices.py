@@ -18,7 +18,8 @@ from scipy.sparse import csr_array, issparse
 
 from fastrbhc._containers import as_matrix, check_extent, check_memory
 from fastrbhc.anndata import rows_of
-from fastrbhc.cli.delimited import open_text, positions
+from fastrbhc.cli.delimited import positions
+from fastrbhc.cli.fast_text import open_text
 
 SUFFIXES = (".mtx", ".mtx.gz")
 _MATRIX, _BARCODES, _FEATURES = "matrix.mtx", "barcodes.tsv", ("features.tsv", "genes.tsv")

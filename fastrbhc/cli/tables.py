@@ -71,6 +71,7 @@ def read_table(
     weights: str | None = None,
     drop: Sequence[str] = (),
     columns: Mapping[str, bool] | None = None,
+    only: bool = False,
     text: bool | None = False,
     layer: str | None = None,
     transpose: bool = False,
@@ -99,6 +100,8 @@ def read_table(
     columns : dict, optional
         All columns of values, and whether each is read as text. Others in the file have to be left
         out.
+    only : bool, default=False
+        Take these columns in this order, and leave out all others.
     text : bool or None, default=False
         Read all values as text, if ``columns`` does not say; with None, the columns that hold text
         rather than numbers. Matrices have none.
@@ -145,7 +148,7 @@ def read_table(
         raise FileNotFoundError(f"there is no file {path}{hint}")
     if layer is not None and path.suffix.lower() != ".h5ad":
         raise ValueError(f"{path.name} has no layers: --layer is for .h5ad files")
-    wanted = _Wanted(ids, weights, drop, columns, text, missing == "ignore")
+    wanted = _Wanted(ids, weights, drop, columns, text, missing == "ignore", only)
     is_folder = path.is_dir()
     if not (is_folder or path.is_file()):
         raise ValueError(f"{path} is a pipe or a device, and tables are read twice: save it first")
@@ -197,6 +200,7 @@ class _Wanted(NamedTuple):
     columns: Mapping[str, bool] | None
     text: bool | None
     with_gaps: bool = False
+    only: bool = False
 
 
 class _Chosen(NamedTuple):
@@ -241,6 +245,8 @@ def _choose(path: Path, names: list[str], wanted: _Wanted) -> _Chosen:
     if wanted.columns is None:
         return _Chosen(values, ids, weights, values if wanted.text else [], {})
     places = {column: place(column) for column in wanted.columns}
+    if wanted.only:
+        values = [found for found in places.values() if found in values]
     for column, found in places.items():
         if found not in values:
             raise ValueError(

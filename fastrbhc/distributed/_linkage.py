@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -39,6 +39,7 @@ from fastrbhc.distributed._runners import is_dask, runner_for
 from fastrbhc.distributed._sources import Reading, source_of
 from fastrbhc.distributed._tree import PartitionedDendrogram, of_stages
 from fastrbhc.families import Family, as_family, geometry_of
+from fastrbhc.families._interface import FamilyLike
 from fastrbhc.families._missing import observe
 from fastrbhc.families.product import IGNORE
 from fastrbhc.thresholds import FROM_ROWS, FROM_TREE
@@ -48,9 +49,63 @@ from fastrbhc.tree.origin import Chosen, Origin
 _OUTPUTS = ("auto", "memory", "files")
 
 
+@overload
 def linkage(
     data: Any,
-    family: str | Family | dict[Any, Any],
+    family: FamilyLike | dict[Any, Any],
+    *,
+    threshold: float | str | None = ...,
+    sample_weight: Any = ...,
+    columns: Sequence[str] | None = ...,
+    n_cells: int | None = ...,
+    memory_limit: int | float | str | None = ...,
+    scratch: str | Path | None = ...,
+    output: Literal["memory"],
+    client: Any = ...,
+    n_jobs: int | None = ...,
+    random_state: int = ...,
+    progress: bool = ...,
+    audit: bool | str = ...,
+) -> Dendrogram: ...
+@overload
+def linkage(
+    data: Any,
+    family: FamilyLike | dict[Any, Any],
+    *,
+    threshold: float | str | None = ...,
+    sample_weight: Any = ...,
+    columns: Sequence[str] | None = ...,
+    n_cells: int | None = ...,
+    memory_limit: int | float | str | None = ...,
+    scratch: str | Path | None = ...,
+    output: Literal["files"],
+    client: Any = ...,
+    n_jobs: int | None = ...,
+    random_state: int = ...,
+    progress: bool = ...,
+    audit: bool | str = ...,
+) -> PartitionedDendrogram: ...
+@overload
+def linkage(
+    data: Any,
+    family: FamilyLike | dict[Any, Any],
+    *,
+    threshold: float | str | None = ...,
+    sample_weight: Any = ...,
+    columns: Sequence[str] | None = ...,
+    n_cells: int | None = ...,
+    memory_limit: int | float | str | None = ...,
+    scratch: str | Path | None = ...,
+    output: str = ...,
+    client: Any = ...,
+    n_jobs: int | None = ...,
+    random_state: int = ...,
+    progress: bool = ...,
+    audit: bool | str = ...,
+) -> Dendrogram | PartitionedDendrogram: ...
+def linkage(
+    data: Any,
+    family: FamilyLike | dict[Any, Any],
     *,
     threshold: float | str | None = None,
     sample_weight: Any = None,

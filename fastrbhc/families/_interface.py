@@ -97,7 +97,7 @@ required, ``dissimilarity`` and ``merge``; the defaults of the others are safe b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -167,6 +167,9 @@ class Family(Protocol):
     def observed_geometry(self, rows: PartlyObserved) -> Any: ...
 
 
+# What a user gives for a family: a name or a record. To type checkers a record is a tuple, because
+# they do not see what the decorator adds to its class.
+FamilyLike: TypeAlias = str | Family | tuple[Any, ...]
 _REGISTER = Register("family", "families")
 # How many families had a class of that name.
 _SO_FAR: dict[str, int] = {}
@@ -331,7 +334,7 @@ def registered() -> dict[str, type]:
     return dict(_REGISTER)
 
 
-def as_family(family: str | Family | dict[Any, Any]) -> Family:
+def as_family(family: FamilyLike | dict[Any, Any]) -> Family:
     """The family of that name, or the record itself, with its numbers as floats.
 
     Parameters

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.decomposition import PCA
 
 from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.sparse_rows import SparseObservations
@@ -16,6 +15,7 @@ from fastrbhc._optional import require
 from fastrbhc._row_validation import check_rows, column_names
 from fastrbhc._validation import check_count, check_labels
 from fastrbhc.families import Family, as_family
+from fastrbhc.families._interface import FamilyLike
 from fastrbhc.plotting._style import FAINT, HUES, INK, axes, hue, plural, tidy
 
 # More clusters than this are too many for numbers.
@@ -41,7 +41,7 @@ def plot_clusters(
     labels: ArrayLike,
     ax: Any = None,
     *,
-    family: str | Family = "gaussian",
+    family: FamilyLike = "gaussian",
     n_std: float = 2.0,
     max_points: int = 20_000,
     names: Sequence[str] | None = None,
@@ -106,8 +106,10 @@ def plot_clusters(
     return draw(plane, clusters, axes(ax, (6.0, 5.0)), n_std, check_count(max_points, "max_points"))
 
 
-def plane_of(X: ArrayLike, family: str | Family, names: Sequence[str] | None = None) -> Plane:
+def plane_of(X: ArrayLike, family: FamilyLike, names: Sequence[str] | None = None) -> Plane:
     """Find the plane to draw rows in: their columns, or principal axes where there are many."""
+    from sklearn.decomposition import PCA
+
     family = as_family(family)
     rows = check_rows(X, family, min_rows=1, layout="auto")
     observed = family.observe(rows)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from fastrbhc._optional import require
 from fastrbhc._validation import check_count
-from fastrbhc.families import Family
+from fastrbhc.families._interface import FamilyLike
 from fastrbhc.plotting import html as _html
 from fastrbhc.tree.origin import family_for
 
@@ -25,7 +25,7 @@ def explore(
     tree: Dendrogram,
     X: ArrayLike,
     *,
-    family: str | Family | None = None,
+    family: FamilyLike | None = None,
     max_clusters: int = 50,
     max_points: int = 5_000,
 ) -> Any:

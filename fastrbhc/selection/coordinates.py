@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.utils.extmath import randomized_svd
 
 from fastrbhc.families import Family
 
@@ -48,6 +47,8 @@ class Points(NamedTuple):
 
 def points_of_rows(family: Family, X: Any, weights: NDArray[np.float64]) -> Points:
     """The rows in the coordinates of their family, or in their principal axes."""
+    from sklearn.utils.extmath import randomized_svd
+
     if issparse(X):
         X = _fewer_columns(family, X, weights)
     values = family.coordinates(X)

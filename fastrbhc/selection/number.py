@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from fastrbhc._options import LinkageOptions
 from fastrbhc._row_validation import check_rows
 from fastrbhc._validation import check_weights, check_whole
-from fastrbhc.families import Family
+from fastrbhc.families._interface import FamilyLike
 from fastrbhc.selection.held_out import Prediction, predictions
 from fastrbhc.thresholds import gap_excess, reachable_numbers, threshold_for
 from fastrbhc.tree.dendrogram import Dendrogram
@@ -120,7 +120,7 @@ def predictive_threshold(
     tree: Dendrogram,
     X: ArrayLike,
     *,
-    family: str | Family | None = None,
+    family: FamilyLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> PredictiveChoice:
     """The λ whose clusters predict new rows and are divided by a gap; it may be one cluster.

@@ -19,7 +19,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
-from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from fastrbhc.families._scaling import roots_of_counts
@@ -68,6 +67,8 @@ def dispersion_of(counts: Floats, weights: Floats | None = None) -> Dispersion |
 
 def _best_mixture(rows: Floats, weights: Floats) -> Floats:
     """Memberships of the rows in the components of the best mixture: (rows, k)."""
+    from sklearn.cluster import KMeans
+
     total, n_columns = weights.sum(), rows.shape[1]
     coordinates = roots_of_counts(rows)
     best, least = np.ones((len(rows), 1)), np.inf

@@ -21,7 +21,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
-from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from fastrbhc.families._scaling import roots_of_counts
@@ -119,6 +118,8 @@ def _as_zeros_and_ones(codes: Floats) -> Floats:
 
 def _best_mixture(rows: _Rows) -> Floats:
     """Memberships of the rows in the components of the best mixture: (rows, k)."""
+    from sklearn.cluster import KMeans
+
     coordinates = np.concatenate([rows.numbers, *rows.levels], axis=1)
     n_columns = rows.numbers.shape[1]
     is_full = rows.total >= _ROWS_PER_COLUMN * n_columns

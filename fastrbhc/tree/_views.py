@@ -15,7 +15,10 @@ from fastrbhc.families._description import family_lines
 from fastrbhc.tree.origin import family_for, missing_in
 
 if TYPE_CHECKING:
+    from fastrbhc.assessment.report import ClusterAssessment
     from fastrbhc.families import Family
+    from fastrbhc.families._interface import FamilyLike
+    from fastrbhc.tree.goodness import Goodness
 
 
 def _without_gaps(tree: Any, X: ArrayLike, family: Family) -> Any:
@@ -38,7 +41,7 @@ class Views:
         *,
         threshold: float | None = None,
         n_clusters: int | None = None,
-        family: str | Family | None = None,
+        family: FamilyLike | None = None,
         n_top: int | None = None,
     ) -> Any:
         """The clusters of a cut: size, weight, cost and, given the rows, what is typical of each.
@@ -90,8 +93,8 @@ class Views:
         *,
         threshold: float | None = None,
         n_clusters: int | None = None,
-        family: str | Family | None = None,
-    ) -> Any:
+        family: FamilyLike | None = None,
+    ) -> Goodness:
         """How much rows vary within the clusters of a cut, beside what the family allows.
 
         Parameters
@@ -134,7 +137,7 @@ class Views:
         self: Any,
         X: ArrayLike,
         *,
-        family: str | Family | None = None,
+        family: FamilyLike | None = None,
         threshold: float | None = None,
         n_clusters: int | None = None,
         n_resamples: int = 20,
@@ -142,7 +145,7 @@ class Views:
         random_state: Any = 0,
         n_jobs: int | None = None,
         progress: bool = False,
-    ) -> Any:
+    ) -> ClusterAssessment:
         """Whether the clusters of a cut are real: how well they come back, and a verdict on each.
 
         Parameters
@@ -271,7 +274,7 @@ class Views:
         *,
         threshold: float | None = None,
         n_clusters: int | None = None,
-        family: str | Family | None = None,
+        family: FamilyLike | None = None,
         **options: Any,
     ) -> Any:
         """Draw the rows as points, coloured by cluster, with the ellipses of the tree's family.

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from fastrbhc._containers import memory
 from fastrbhc._engine.traversal import subtree_maxima
+from fastrbhc._options import MISSING_NAMES
 from fastrbhc._stamps import version, warn_of
-from fastrbhc._validation import MISSING_NAMES, check_names
+from fastrbhc._validation import check_names
 from fastrbhc.tree._garbage import nothing_to_collect
 from fastrbhc.tree.origin import (
     ALGORITHMS,

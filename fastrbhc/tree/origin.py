@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fastrbhc._stamps import version
 from fastrbhc.families import Family, as_family
 from fastrbhc.families import registered as registered_families
+from fastrbhc.families._interface import FamilyLike
 
 if TYPE_CHECKING:
     from fastrbhc.tree.dendrogram import Dendrogram
@@ -103,7 +104,7 @@ def remembering(
     return replace(tree, origin=origin, chosen=chosen)
 
 
-def family_for(tree: Dendrogram, given: str | Family | None) -> Family:
+def family_for(tree: Dendrogram, given: FamilyLike | None) -> Family:
     """The family that is given, or the one that the tree remembers."""
     if given is not None:
         return as_family(given)

@@ -20,6 +20,7 @@ from fastrbhc._optional import require
 from fastrbhc._row_validation import check_rows, column_names
 from fastrbhc._validation import check_count
 from fastrbhc.families import Family, geometry_of
+from fastrbhc.families._interface import FamilyLike
 from fastrbhc.families._missing import observe
 from fastrbhc.tree.observed_columns import geometry_of_clusters, layout_of, observed_columns
 from fastrbhc.tree.origin import family_for, missing_in
@@ -38,7 +39,7 @@ def summary_of_cut(
     *,
     threshold: float | None = None,
     n_clusters: int | None = None,
-    family: str | Family | None = None,
+    family: FamilyLike | None = None,
     n_top: int | None = None,
 ) -> Any:
     """The clusters of a cut, one row per cluster; ``tree.summary`` is the same.
