@@ -99,8 +99,8 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
     option(
         "--tree",
         metavar="OUT",
-        help="write the whole tree: as Newick to .nwk or .newick, as JSON to .json, "
-        "and as a linkage matrix for SciPy to .npy or a name without suffix",
+        help="write the whole tree: as Newick to .nwk or .newick, as JSON to .json, as a page to "
+        "look at to .html, and as a linkage matrix for SciPy to .npy or a name without suffix",
     )
     option("--plot", metavar="PICTURE", help="draw the highest merges of the tree and its clusters")
     command.set_defaults(run=run)
@@ -343,7 +343,9 @@ def _write_tree(path: str, tree: Any, ids: list[str] | None) -> None:
     import numpy as np
 
     suffix = Path(path).suffix.lower()
-    if _is_newick(path) or suffix == ".json":
+    if suffix == ".html":
+        tree.to_html(path, names=ids)
+    elif _is_newick(path) or suffix == ".json":
         text = tree.to_newick(ids) if _is_newick(path) else tree.to_json(ids)
         with replacing(path) as file:
             file.write(text + "\n")

@@ -96,8 +96,8 @@ def clustermap(
     max_leaves : int, default=200
         Number of parts. A tree with fewer rows is drawn row by row.
     max_columns : int, default=60
-        Of more columns, those are drawn that tell the parts from one another, as
-        ``tree.summary`` finds them. A given tree of the columns has all of them.
+        Of more columns, those are drawn that tell the clusters from one another, or else the
+        parts, as ``tree.summary`` finds them. A given tree of the columns has all of them.
     optimal : bool, default=True
         Order both trees so that neighbours are similar, see ``tree.leaves_order``.
     names : sequence of length n_leaves, optional
@@ -151,7 +151,8 @@ def clustermap(
     given = not isinstance(column_tree, bool)
     n_shown = np.shape(X)[1] if given else check_count(max_columns, "max_columns")
     parts = crown.labels(tree.n_leaves)
-    profiles = profiles_of(tree, X, parts, n_shown, family, feature_names)
+    clusters = None if colouring.nodes is None else colouring.nodes[: tree.n_leaves]
+    profiles = profiles_of(tree, X, parts, n_shown, family, feature_names, clusters)
     values = standardised(profiles)
     by_columns = _tree_of_columns(values, column_tree)
     first = np.arange(values.shape[1])
@@ -264,8 +265,8 @@ def _draw_heat(
 
     known = values[np.isfinite(values)]
     colours = ("RdBu_r" if z_score else "viridis") if cmap is None else cmap
-    map_ = (colormaps[colours] if isinstance(colours, str) else colours).copy()
-    map_.set_bad(to_rgba("#9a9a9a", 0.6))
+    map_ = colormaps[colours] if isinstance(colours, str) else colours
+    map_ = map_.with_extremes(bad=to_rgba("#9a9a9a", 0.6))
     if z_score:
         high = float(np.quantile(np.abs(known), _SHOWN)) if known.size else 1.0
         low, high = -(high or 1.0), high or 1.0

@@ -384,4 +384,5 @@ class Views:
             lines.append(("chosen λ", str(self.chosen)))
         from fastrbhc.plotting import html
 
-        return html.table("Dendrogram", lines) + html.picture(self.plot, (6.5, 3.2))
+        drawing = html.picture(self.plot, (6.5, 3.2), as_lines=True)
+        return html.table("Dendrogram", lines) + drawing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from fastrbhc.families import Family, geometry_of
 from fastrbhc.families._missing import observe
 from fastrbhc.tree.observed_columns import layout_of, observed_columns
 from fastrbhc.tree.origin import family_for, missing_in
-from fastrbhc.tree.telling_columns import Column, Telling, columns_of, contrasts
+from fastrbhc.tree.telling_columns import Column, columns_of, contrasts
 
 if TYPE_CHECKING:
     from fastrbhc.tree.dendrogram import Dendrogram
@@ -26,7 +26,6 @@ class Profiles(NamedTuple):
 
     means: NDArray[np.float64]  # (k, c), NaN where nothing was observed
     weights: NDArray[np.float64]  # (k,), of the rows
-    terms: NDArray[np.float64]  # (c,), of d between each part and all others, added up
     columns: list[Column]  # of categories, one for each level
     n_columns: int  # before the telling ones were chosen
 
@@ -38,8 +37,13 @@ def profiles_of(
     max_columns: int,
     family: str | Family | None = None,
     names: Sequence[str] | None = None,
+    clusters_of_rows: NDArray[np.int64] | None = None,
 ) -> Profiles:
-    """Means of the parts with these labels, 0…k−1; of more columns, those that tell them apart."""
+    """Means of the parts with these labels, 0…k−1.
+
+    Of more columns than ``max_columns``, those are taken that tell the clusters apart, or else the
+    parts.
+    """
     family = family_for(tree, family)
     rows = check_rows(X, family, min_rows=1, layout="auto", missing=missing_in(tree))
     n, n_columns = rows.shape
@@ -58,12 +62,12 @@ def profiles_of(
     geometry = geometry_of(family, observed)
     clusters = clusters_of_groups(geometry, observed, groups, count)
     columns = columns_of(family, n_columns, names)
-
-    def told() -> Iterator[Telling]:
-        return (one for one in contrasts(family, clusters, n_columns) if one.slot < k)
-
+    compared = clusters
+    if clusters_of_rows is not None and clusters_of_rows.max(initial=0) > 0:
+        found, numbers = np.unique(clusters_of_rows, return_inverse=True)
+        compared = clusters_of_groups(geometry, observed, numbers, found.size)
     terms, used = np.zeros(len(columns)), np.zeros(len(columns), bool)
-    for one in told():
+    for one in contrasts(family, compared, n_columns):
         terms[one.columns] += one.terms
         used[one.columns] |= (one.own != 0.0) | (one.rest != 0.0)
     kept = np.flatnonzero(used | ~np.array([column.is_spare for column in columns], bool))
@@ -73,9 +77,10 @@ def profiles_of(
     place = np.full(len(columns), -1)
     place[chosen] = np.arange(chosen.size)
     means = np.zeros((k, chosen.size))
-    for one in told():
-        wanted = place[one.columns] >= 0
-        means[one.slot, place[one.columns[wanted]]] = one.own[wanted]
+    for one in contrasts(family, clusters, n_columns):
+        if one.slot < k:
+            wanted = place[one.columns] >= 0
+            means[one.slot, place[one.columns[wanted]]] = one.own[wanted]
     if not clusters.segments.n_columns and any(
         gaps for _, gaps in layout_of(family, clusters, n_columns)
     ):
@@ -83,4 +88,4 @@ def profiles_of(
         means[np.isnan(seen[:, chosen])] = np.nan
     totals = np.bincount(labels[inside], weights[inside], minlength=k).astype(np.float64)
     means[totals == 0.0] = np.nan
-    return Profiles(means, totals, terms[chosen], [columns[c] for c in chosen], kept.size)
+    return Profiles(means, totals, [columns[c] for c in chosen], kept.size)

@@ -75,7 +75,7 @@ def top_columns(
             top = order[: min(n_top, np.count_nonzero(terms))]
             share[slot] = terms[top].sum() / total
         texts = [
-            f"{labelled[column].label} {_compared(labelled[column].by_ratio, *means)}"
+            f"{labelled[column].label} {compared(labelled[column].by_ratio, *means)}"
             for column, *means in zip(columns[top].tolist(), own[top], rest[top], strict=True)
         ]
         larger = own[top] > rest[top]
@@ -108,7 +108,7 @@ def columns_of(family: Any, n_columns: int, names: Sequence[str] | None) -> list
     return [Column(label, family.domain.lower >= 0.0) for label in labels]
 
 
-def _compared(by_ratio: bool, own: float, rest: float) -> str:
+def compared(by_ratio: bool, own: float, rest: float) -> str:
     """A mean beside that of the other rows: a ratio of counts, a difference of measurements."""
     if not by_ratio:
         return f"{own - rest:+.3g}"
