@@ -11,6 +11,8 @@ import pytest
 from trees import chain, forest_with_ties
 
 from fastrbhc import linkage
+from fastrbhc.plotting._style import HUES, hues_on, luminance
+from fastrbhc.plotting.interactive import _PAPERS
 
 RNG = np.random.default_rng(0)
 GROUPS = np.repeat([0, 1, 2], [20, 12, 8])
@@ -114,6 +116,19 @@ def test_what_cannot_be_drawn():
         TREE.to_html(names=NAMES[1:])
     with pytest.raises(ValueError, match="39 rows and the tree has 40"):
         TREE.to_html(X=FRAME[1:])
+
+
+def test_colours_suit_the_backgrounds_of_the_page():
+    page = TREE.to_html()
+    papers = {"light": re.search(r"--paper: (#\w+)", page)[1]}
+    papers["dark"] = re.search(r'data-theme="dark"\] \{.*?--paper: (#\w+)', page, re.DOTALL)[1]
+    assert papers == _PAPERS
+    for theme, paper in papers.items():
+        assert data_of(page)["hues"][theme] == hues_on(paper)
+        for colour in data_of(page)["hues"][theme]["text"]:
+            low, high = sorted([luminance(colour), luminance(paper)])
+            assert (high + 0.05) / (low + 0.05) >= 4.5
+    assert data_of(page)["hues"]["light"]["lines"] == list(HUES)
 
 
 # ---- what the browser makes of it ----------------------------------------------------------------

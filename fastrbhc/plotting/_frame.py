@@ -11,6 +11,8 @@ from fastrbhc._validation import check_choice
 from fastrbhc.plotting._style import DASHES, ink, text_width, tick
 
 SCALES = ("linear", "sqrt", "log")
+# Ticks are at least this share of an axis apart, and numbers are this wide in points.
+_APART, _NUMBER = 1.0 / 7.0, 38.0
 # What an axis says about its scale, also in short.
 _SCALE_WORDS = {
     "linear": ("", ""),
@@ -123,7 +125,12 @@ def set_scale(axis: Any, scale: str, values: NDArray[np.float64]) -> float:
     if scale == "sqrt":
         put("function", functions=(signed_root, signed_square))
         axis.set_minor_locator(NullLocator())
-    axis.set_major_locator(RootLocator() if scale == "sqrt" else MaxNLocator(6))
+    # Numbers side by side need more room than those above one another.
+    apart = _APART
+    if axis.axis_name == "x":
+        apart = max(_APART, _NUMBER / points_along(axis.axes, "x"))
+    locator = RootLocator(apart) if scale == "sqrt" else MaxNLocator(max(2, int(0.9 / apart)))
+    axis.set_major_locator(locator)
     axis.set_major_formatter(FuncFormatter(tick))
     lowest = float(values.min(initial=0.0))
     return lowest - 0.1 * (float(values.max()) - lowest) if lowest < 0.0 else 0.0

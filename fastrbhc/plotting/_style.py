@@ -55,25 +55,46 @@ def text_colour(colour: str, ax: Any) -> str:
 
 def visible(colour: str, ax: Any, contrast: float) -> str:
     """The colour, mixed with black or white as far as the contrast with the background needs."""
-    from matplotlib.colors import to_hex, to_rgb
+    return contrasting(colour, background(ax), contrast)
 
-    behind = luminance(background(ax))
-    end = 1.0 if behind < _DARK else 0.0
+
+def contrasting(colour: str, behind: Any, contrast: float) -> str:
+    """The same for a background that is given as a colour."""
+    darkness, own = luminance(behind), np.array(_rgb(colour))
+    end = 1.0 if darkness < _DARK else 0.0
     for share in np.linspace(0.0, 1.0, 41):
-        mixed = (1.0 - share) * np.array(to_rgb(colour)) + share * end
-        low, high = sorted((luminance(mixed), behind))
+        mixed = (1.0 - share) * own + share * end
+        low, high = sorted((luminance(mixed), darkness))
         if (high + 0.05) / (low + 0.05) >= contrast:
-            return to_hex(mixed) if share else colour
-    return to_hex((end, end, end))
+            break
+    if share == 0.0:
+        return colour
+    return "#" + "".join(f"{round(255 * part):02x}" for part in mixed)
+
+
+def hues_on(behind: str) -> dict[str, list[str]]:
+    """The colours of clusters on a background: of lines, and of text."""
+    lines = _ON_DARK if luminance(behind) < _DARK else _ON_LIGHT
+    return {
+        "lines": [contrasting(colour, behind, lines) for colour in HUES],
+        "text": [contrasting(colour, behind, _TEXT) for colour in HUES],
+    }
 
 
 def luminance(colour: Any) -> float:
     """Relative luminance of a colour, from 0 to 1 (WCAG 2)."""
-    from matplotlib.colors import to_rgb
-
-    rgb = np.array(to_rgb(colour))
+    rgb = np.array(_rgb(colour))
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def _rgb(colour: Any) -> Any:
+    """Red, green and blue; matplotlib is asked for what is not written as #rrggbb."""
+    if isinstance(colour, str) and len(colour) == 7 and colour[0] == "#":
+        return tuple(int(colour[k : k + 2], 16) / 255.0 for k in (1, 3, 5))
+    from matplotlib.colors import to_rgb
+
+    return to_rgb(colour)
 
 
 def background(ax: Any) -> Any:

@@ -284,7 +284,7 @@ def _explain(
         text = f"in none: {plural(int((labels < 0).sum()), 'row')}"
         handles.append(Line2D([], [], color=hue(-1, ax), label=text, **point))
     if family:
-        text = f"{number(n_std)} standard deviations\nof {family}"
+        text = f"{number(n_std)} standard deviation{'' if n_std == 1.0 else 's'}\nof {family}"
         shape: Any = {"marker": "o", "markersize": 9, "fillstyle": "none", "linestyle": "none"}
         handles.append(Line2D([], [], color=ink(ax), label=text, **shape))
     if handles:

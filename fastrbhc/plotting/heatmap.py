@@ -308,7 +308,6 @@ def _draw_row_tree(
         ax.axvline(colouring.line, color=ink(ax), linewidth=0.8, linestyle=DASHES)
     ax.set_yticks([])
     ax.tick_params(axis="x", labelsize=7.0)
-    ax.xaxis.get_major_locator().set_params(nbins=3) if scale == "linear" else None
     label_axis(ax, "x", *with_scale(scale, "height"))
 
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from fastrbhc._files import replacing
 from fastrbhc._validation import check_choice, check_count, check_names
 from fastrbhc.families._description import described
-from fastrbhc.plotting._style import plural
+from fastrbhc.plotting._style import hues_on, plural
 from fastrbhc.tree.crown import Crown, crown_of
 from fastrbhc.tree.profiles import Profiles, profiles_of
 from fastrbhc.tree.telling_columns import compared
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from fastrbhc.tree.dendrogram import Dendrogram
 
 SCALES = ("sqrt", "linear", "log")
+# The backgrounds of the page, also in tree.css.
+_PAPERS = {"light": "#ffffff", "dark": "#14171b"}
 # Clusters at first, if nothing was chosen.
 _CLUSTERS = 8
 # Columns and labels that are named for each node.
@@ -61,6 +63,7 @@ def to_html(
     data: dict[str, Any] = _shape(tree, crown, nodes, numbers, names)
     data["cut"] = _first_cut(tree, crown, threshold, n_clusters, data["below"])
     data["scale"] = scale
+    data["hues"] = {theme: hues_on(paper) for theme, paper in _PAPERS.items()}
     parts = crown.labels(n)
     if X is not None:
         profiles = profiles_of(tree, X, parts, _MOST_COLUMNS, family, feature_names)

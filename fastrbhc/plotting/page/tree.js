@@ -6,12 +6,6 @@ const K = data.size.length - data.pairs.length; // tips
 const N = data.size.length;
 const NONE = -1;
 
-const HUES = {
-  light: ["#0072b2", "#c98b00", "#117733", "#b3628e", "#3f9fd6", "#d55e00",
-    "#332288", "#7f9a4c", "#882255", "#9b13fd", "#e71341", "#0c400c"],
-  dark: ["#3f9bd0", "#e69f00", "#43a563", "#cc79a7", "#56b4e9", "#e8792b",
-    "#8f84d6", "#a7bd76", "#c46a96", "#b65cff", "#f2506f", "#6fa06f"],
-};
 const MARGIN = { left: 74, right: 14, top: 14, bottom: 40 };
 const LETTERS = 22; // of a name below the tree
 const CLOSE = 14; // pixels from a branch within which the pointer means it
@@ -182,9 +176,10 @@ function isDark() {
   const theme = document.documentElement.dataset.theme;
   return theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 }
-function colour(v) {
+/** The colour of a node's cluster, for "lines" or for "text". */
+function colour(v, kind = "lines") {
   if (owner[v] === NONE) return "var(--above)";
-  const hues = isDark() ? HUES.dark : HUES.light;
+  const hues = data.hues[isDark() ? "dark" : "light"][kind];
   return hues[owner[v] % hues.length];
 }
 
@@ -227,7 +222,6 @@ function draw() {
   const size = svg.getBoundingClientRect();
   box.width = size.width || 800;
   box.height = size.height || 400;
-  svg.setAttribute("viewBox", `0 0 ${box.width} ${box.height}`);
   const seen = visible.filter((v) => {
     const [from, to] = spanOf(v);
     return to >= state.from && from <= state.to;
@@ -327,7 +321,7 @@ function numberClusters(view) {
     const [from, to] = spanOf(v).map(xOf);
     if (to - from < 6 + 7 * String(number).length || to < MARGIN.left || from > box.width) return;
     const text = element("text", { class: "number", x: 0.5 * (from + to), y: box.height - 6 }, number);
-    text.style.fill = colour(v);
+    text.style.fill = colour(v, "text");
     view.append(text);
   });
 }
@@ -572,7 +566,7 @@ byId("theme").addEventListener("click", () => {
   redraw();
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { tell(); redraw(); });
-addEventListener("resize", redraw);
+new ResizeObserver(redraw).observe(svg);
 
 byId("summary").textContent = data.summary;
 byId("scale").value = state.scale;
