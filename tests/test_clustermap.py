@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from fastrbhc import linkage
+from fastrbhc import Dendrogram, linkage
 from fastrbhc.plotting import clustermap
 
 mpl.use("agg")
@@ -147,6 +147,8 @@ def test_small_trees_and_forests():
     assert two.data[:, two.columns.index("x1")].tolist() == [0.0, 0.0]
     one = clustermap([[0.0], [1.0], [5.0]], linkage([[0.0], [1.0], [5.0]], "ward"))
     assert one.ax_col_dendrogram is None
+    alone = Dendrogram(np.empty((0, 2), np.int64), np.empty(0), np.empty(0), 1)
+    assert clustermap([[3.0, 4.0]], alone, family="ward").data.tolist() == [[0.0, 0.0]]
     forest = linkage(FRAME, "poisson", threshold=60.0)
     assert forest.n_trees > 1
     found = clustermap(FRAME, forest)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from trees import chain, forest_with_ties
 
-from fastrbhc import linkage
+from fastrbhc import Dendrogram, linkage
 from fastrbhc.plotting._style import HUES, hues_on, luminance
 from fastrbhc.plotting.interactive import _PAPERS
 
@@ -161,6 +161,9 @@ def clusters_of_rows(elements, n):
     return found
 
 
+ALONE = Dendrogram(np.empty((0, 2), np.int64), np.empty(0), np.empty(0), 1)
+
+
 @pytest.mark.parametrize(
     ("tree", "cut"),
     [
@@ -169,6 +172,7 @@ def clusters_of_rows(elements, n):
         (forest_with_ties(), {}),
         (linkage(np.random.default_rng(4).normal(size=(25, 2)), "gaussian"), {"n_clusters": 4}),
         (linkage([[0.0], [1.0]], "ward"), {"n_clusters": 1}),
+        (ALONE, {"n_clusters": 1}),
         (linkage([[0.0], [1.0]], "ward", threshold=0.1), {}),
     ],
 )

@@ -158,18 +158,9 @@ def shortened(text: str, room: float, size: float) -> str:
 
 def legend(ax: Any, handles: list[Any], title: str | None = None, **options: Any) -> Any:
     """A legend without a frame around it, on what is behind."""
-    box = ax.legend(
-        handles=handles,
-        title=title,
-        fontsize=8.5,
-        title_fontsize=8.5,
-        labelcolor=ink(ax),
-        alignment="left",
-        facecolor=background(ax),
-        edgecolor="none",
-        framealpha=0.8,
-        **options,
-    )
+    looks = {"fontsize": 8.5, "title_fontsize": 8.5, "labelcolor": ink(ax), "alignment": "left"}
+    behind = {"facecolor": background(ax), "edgecolor": "none", "framealpha": 0.8}
+    box = ax.legend(handles=handles, title=title, **{**looks, **behind, **options})
     box.get_title().set_color(ink(ax))
     return box
 

@@ -69,7 +69,7 @@ def draw_assessment(report: ClusterAssessment, ax: Any = None) -> Any:
         Line2D([], [], color=hue(_COLOURS[verdict], ax), linewidth=2.5, label=verdict)
         for verdict in present
     ]
-    legend(ax, handles, loc="upper right")
+    legend(ax, handles, loc="upper right", framealpha=0.0)
     if ax.get_xlabel():
         words = leaf_words(tree, crown)
         index = [f"{word}; on branches, cluster: Jaccard index" for word in words]

@@ -26,11 +26,15 @@ if TYPE_CHECKING:
     from fastrbhc.families import Family
     from fastrbhc.tree.dendrogram import Dendrogram
 
+# The scripts in this order.
+_FILES = ("tree.html", "tree.css", "tree.js", "drawing.js", "actions.js")
 SCALES = ("sqrt", "linear", "log")
 # The backgrounds of the page, also in tree.css.
 _PAPERS = {"light": "#ffffff", "dark": "#14171b"}
 # Clusters at first, if nothing was chosen.
 _CLUSTERS = 8
+# More would be slow to draw, and cannot be told apart.
+_MOST_LEAVES = 20_000
 # Columns and labels that are named for each node.
 _TOP, _TOP_LABELS, _MOST_COLUMNS, _MOST_LABELS = 6, 5, 200, 200
 
@@ -54,7 +58,7 @@ def to_html(
     n = tree.n_leaves
     names = check_names(names, n)
     check_choice(scale, "scale", SCALES)
-    if check_count(max_leaves, "max_leaves") < 2:
+    if check_count(max_leaves, "max_leaves", _MOST_LEAVES) < 2:
         raise ValueError(f"max_leaves has to be at least 2, got {max_leaves}")
     crown = crown_of(tree, max_leaves)
     nodes = np.concatenate([crown.tips, n + crown.rows])
@@ -73,16 +77,13 @@ def to_html(
     title = f"Tree of {plural(n, 'row')}" if title is None else str(title)
     data["summary"] = _summary(tree, crown)
     page = files("fastrbhc.plotting").joinpath("page")
-    read = {
-        kind: page.joinpath(f"tree.{kind}").read_text(encoding="utf-8")
-        for kind in ("html", "css", "js")
-    }
+    read = {name: page.joinpath(name).read_text(encoding="utf-8") for name in _FILES}
     # Within a script nothing may look like the end of it, nor like a comment.
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    whole = string.Template(read["html"]).substitute(
+    whole = string.Template(read["tree.html"]).substitute(
         title=html.escape(title),
-        style=read["css"],
-        script=read["js"],
+        style=read["tree.css"],
+        script="\n".join(read[name] for name in _FILES if name.endswith(".js")),
         data=text.replace("<", "\\u003c"),
     )
     if path is None:

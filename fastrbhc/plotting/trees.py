@@ -139,8 +139,8 @@ def _explain_colours(frame: Frame, crown: Crown, colouring: Colouring) -> None:
         return
     n_columns = 1 + labels.size // 7
     # On small Axes it would cover the tree.
-    wide = points_along(frame.ax, "x") > 3.0 * _LEGEND_WIDTH * n_columns
-    high = points_along(frame.ax, "y") > 2.0 * _LEGEND_LINE * (2 + labels.size / n_columns)
+    wide = points_along(frame.ax, "x") > 4.0 * _LEGEND_WIDTH * n_columns
+    high = points_along(frame.ax, "y") > 3.0 * _LEGEND_LINE * (2 + labels.size / n_columns)
     if wide and high:
         handles = [
             Line2D([], [], color=hue(label, frame.ax), linewidth=2.5, label=str(label))
