@@ -171,8 +171,8 @@ class Conversions:
             ``labels``, anything known of the rows, such as classes or batches: then it counts
             them. ``names`` of the rows. ``threshold`` or ``n_clusters``, the cut at first.
             ``max_leaves``, by default 2,000 and at most 20,000: of larger trees the highest merges
-            are shown, with the sizes of what is below them. ``title``. ``scale`` of the heights, "sqrt", "linear" or
-            "log". ``feature_names`` and ``family`` as in `summary`.
+            are shown, with the sizes of what is below them. ``title``. ``scale`` of the heights,
+            "sqrt", "linear" or "log". ``feature_names`` and ``family`` as in `summary`.
 
         Returns
         -------
