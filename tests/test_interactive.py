@@ -187,6 +187,17 @@ def test_clusters_have_the_numbers_of_the_cut(browser, tmp_path, tree, cut):
     assert sizes == [str(size) for size in np.bincount(reference)]
 
 
+def test_clusters_of_some_of_many_trees(browser, tmp_path):
+    forest = linkage(RNG.uniform(size=(400, 2)), "ward", threshold=1e-3)
+    elements = shown(browser, tmp_path, forest.to_html(max_leaves=40))
+    assert elements.of("code")[0]["text"] == "tree.cut(threshold=0.001)"
+    said = elements.of("p", id="summary")[0]["text"]
+    assert f"the 20 largest of {forest.n_trees} trees, among which clusters are numbered" in said
+    sizes = np.sort(np.bincount(forest.cut(threshold=1e-3)))[::-1][:20]
+    cells = [cell["text"] for cell in elements.of("td", class_="number")]
+    assert cells == [str(size) for size in sizes]
+
+
 def test_dragging_the_line_cuts(browser, tmp_path):
     actions = """
       const grip = document.getElementById("grip");

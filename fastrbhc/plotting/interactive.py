@@ -115,6 +115,7 @@ def _shape(
     return {
         "rows": n,
         "threshold": tree.threshold if math.isfinite(tree.threshold) else None,
+        "undrawn": tree.n_trees - len(crown.roots),
         "below": float(levels[hidden].max()) if hidden.any() else None,
         "pairs": numbers[tree.merges[crown.rows]].tolist(),
         "node": nodes.tolist(),
@@ -173,7 +174,8 @@ def _summary(tree: Dendrogram, crown: Crown) -> str:
     """What the tree is, in a line."""
     parts = [plural(tree.n_leaves, "row")]
     if tree.n_trees > 1:
-        trees = f"{len(crown.roots):,} largest of {tree.n_trees:,} trees"
+        trees = f"the {len(crown.roots):,} largest of {tree.n_trees:,} trees"
+        trees += ", among which clusters are numbered"
         parts.append(trees if len(crown.roots) < tree.n_trees else f"{tree.n_trees:,} trees")
     if len(crown.rows) < len(tree.merges):
         parts.append(f"the highest {len(crown.rows):,} of {len(tree.merges):,} merges")

@@ -24,7 +24,9 @@ function cutInto(count) {
 function tell() {
   const k = state.clusters.length;
   byId("count").value = k;
-  byId("code").textContent = `tree.cut(n_clusters=${k})`;
+  // Trees that are not drawn have clusters of their own.
+  byId("code").textContent = data.undrawn
+    ? `tree.cut(threshold=${state.lambda})` : `tree.cut(n_clusters=${k})`;
   const table = byId("clusters");
   const head = document.createElement("tr");
   const columns = ["cluster", "rows", data.more ? "differs by" : data.labels ? "labels" : "height"];

@@ -6,7 +6,7 @@ const K = data.size.length - data.pairs.length; // tips
 const N = data.size.length;
 const NONE = -1;
 
-const MARGIN = { left: 74, right: 14, top: 14, bottom: 40 };
+const MARGIN = { left: 88, right: 14, top: 14, bottom: 40 };
 const LETTERS = 22; // of a name below the tree
 const CLOSE = 14; // pixels from a branch within which the pointer means it
 
@@ -135,7 +135,7 @@ function levelOf(y) {
 function shown(value) {
   const size = Math.abs(value);
   if (size >= 1e3 && size < 1e7) return Math.round(value).toLocaleString("en");
-  if (value !== 0 && (size < 1e-4 || size >= 1e7)) return value.toExponential(3);
+  if (value !== 0 && (size < 1e-4 || size >= 1e7)) return Number(value.toPrecision(4)).toExponential();
   return String(Number(value.toPrecision(4)));
 }
 const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
