@@ -30,6 +30,7 @@ from benchmarks.datasets import blobs, counts, normal, proportions, uniform
 from benchmarks.memory import resident
 from benchmarks.timing import Compared, against_scipy, compare, warm_up
 from distributed_peers import against_memory
+from graph_peers import against_spanning_tree, against_ward_tree, growth_with_pixels
 from product_peers import against_dearest, against_kd_tree, against_ward
 from recorded import add_options, commit_of, keep
 from rows import Row, load, machine, printed
@@ -289,6 +290,13 @@ def beyond_memory(size: Size) -> Iterator[Row]:
     yield from against_memory(size, of_ratio)
 
 
+def pixels(size: Size) -> Iterator[Row]:
+    """22: images, of which only adjacent pixels merge."""
+    yield from against_ward_tree(size, of_ratio)
+    yield from growth_with_pixels(size, of_ratio)
+    yield from against_spanning_tree(lambda n: real_rows("photo_pixels_4m", n), size, of_ratio)
+
+
 WORK: dict[int, Callable[[Size], Iterator[Row]]] = {
     1: points_in_the_plane,
     2: points_in_space,
@@ -311,6 +319,7 @@ WORK: dict[int, Callable[[Size], Iterator[Row]]] = {
     19: mixed_columns,
     20: mixed_columns_and_kd,
     21: beyond_memory,
+    22: pixels,
 }
 
 

@@ -22,6 +22,7 @@ from trees import leaf_sets, merged_sets, same_tree
 
 import fastrbhc
 from fastrbhc import RBHC, Dendrogram, families, linkage
+from fastrbhc._connectivity import check_connectivity
 from fastrbhc._engine.agglomeration import adjacency, link_queue
 from fastrbhc.families import as_family
 from fastrbhc.tree.dendrogram import dendrogram_of_merges
@@ -421,6 +422,36 @@ def test_marks_of_searches_are_renewed_before_they_overflow():
     graph = fastrbhc.grid(2, 2).graph()
     lists = adjacency.new_adjacency(graph, np.arange(4))
     lists.stamp = 2**31 - 2
-    assert adjacency.find_neighbors(lists, 0, False) == 2
+    assert adjacency.find_older(lists, np.ones(4), 3) == 2
     assert lists.stamp == 1
     assert sorted(lists.found[:2].tolist()) == [1, 2]
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize("at_a_time", [1, 3, 1000])
+def test_lists_of_unions_are_the_neighbours_of_their_parts(at_a_time, monkeypatch):
+    """Against sets of neighbours, with the lists moved whenever there is no room."""
+    monkeypatch.setattr(adjacency, "_AT_A_TIME", at_a_time)
+    rng, n = np.random.default_rng(3), 150
+    graph = check_connectivity(random_edges(rng, n, 250), None, n)
+    starts = graph.starts
+    reference = {i: set(graph.neighbors[starts[i] : starts[i + 1]].tolist()) for i in range(n)}
+    lists, weights, n_moves = adjacency.new_adjacency(graph, np.arange(n)), np.ones(n), 0
+    for node in range(n, 2 * n - 1):
+        i = int(rng.choice(list(reference)))
+        j = int(rng.choice(list(reference[i])))
+        if not adjacency.room_for_union(lists, i, j):
+            adjacency.drop_old_lists(lists)
+            n_moves += 1
+            assert lists.end <= graph.neighbors.size
+        reference[i] = (reference[i] | reference.pop(j)) - {i, j}
+        for neighbors in reference.values():
+            if j in neighbors:
+                neighbors.remove(j)
+                neighbors.add(i)
+        reference = {k: neighbors - {k} for k, neighbors in reference.items()}
+        lists.nodes[i], lists.nodes[j] = node, -1
+        count = adjacency.unite_lists(lists, weights, i, j)
+        assert sorted(lists.found[:count].tolist()) == sorted(reference[i])
+    assert n_moves > 1
+    assert lists.counts[i] == 0

@@ -165,6 +165,12 @@ def test_compiled_functions_and_those_of_libraries():
         assert computed == pytest.approx(reference, rel=1e-11)
 
 
+def test_logarithms_of_numpy_are_tried_out_without_warnings():
+    # Warnings are errors here. No domain is given, so that negative values are tried as well.
+    family = from_phi(lambda x: x * np.log(x), lambda x: np.log(x) + 1.0)
+    assert family.domain.lower == -math.inf
+
+
 def test_pickles_and_files(tmp_path):
     X = np.random.default_rng(4).gamma(2.0, size=(20, 2))
     family = from_phi(x_log_x, math.log, domain=POSITIVE)

@@ -17,6 +17,14 @@ def uniform(n: int, d: int) -> NDArray[np.float64]:
     return np.random.default_rng(0).random((n, d))
 
 
+def image(side: int) -> NDArray[np.float64]:
+    """The pixels of a square image in three colours: smooth shades, two borders, and noise."""
+    y, x = np.mgrid[:side, :side] / side
+    shades = np.stack([np.sin(6 * x + 3 * y), np.cos(15 * x * y), 2.0 * (x > 0.5) + (y > 0.3)], 2)
+    noise = np.random.default_rng(0).normal(scale=0.1, size=shades.shape)
+    return (shades + noise).reshape(-1, 3)
+
+
 def counts(n: int, d: int, n_clusters: int = 20) -> NDArray[np.int64]:
     """Poisson counts from clusters with means near 40."""
     rng = np.random.default_rng(0)

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.decomposition import PCA
 
 from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.sparse_rows import SparseObservations
@@ -134,6 +133,8 @@ def _plane_given(coordinates: ArrayLike, X: Any) -> Plane:
 
 def plane_of(X: ArrayLike, family: str | Family, names: Sequence[str] | None = None) -> Plane:
     """Find the plane to draw rows in: their columns, or principal axes where there are many."""
+    from sklearn.decomposition import PCA
+
     family = as_family(family)
     rows = check_rows(X, family, min_rows=1, layout="auto")
     observed = family.observe(rows)

@@ -1,13 +1,14 @@
 """Which clusters are adjacent in a graph whose nodes merge.
 
-Every cluster has a linked list of its neighbours. A union has the lists of both parts. Entries name
-neighbours by slots that may have been merged since; a forest of owners leads from there to the slot
-of the cluster, with shortened paths. A list is cleaned when it is read: entries are renamed, and
-those that name a neighbour a second time, or the cluster itself, are dropped. So lists need no
-memory beyond the entries of the graph.
+The neighbours of every cluster lie side by side in one pool. They are named by slots that may have
+been merged since; a forest of owners leads from there to the slot of the cluster, with shortened
+paths. A union gets a list of its own at the end of the pool, with what its parts were adjacent to,
+each neighbour once. When the pool is full, lists that are no longer needed are dropped: a union is
+adjacent to no more clusters than its parts together, so twice the memory of the graph is enough.
 
 What is known of a slot lies in one row of a table: a neighbour is rarely near in memory, and its
-row is one cache line.
+row is one cache line. As all the names of a list are known at once, their rows are asked for
+together.
 """
 
 from __future__ import annotations
@@ -17,12 +18,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.jit import inlined_kernel, kernel
+from fastrbhc._engine.prefetch import prefetch
 from fastrbhc._engine.records import record
 
-# Slots, nodes and entries are numbered in 32 bits: half of the memory, and of the time to read it.
-MOST_NODES, MOST_ENTRIES = 2**30, 2**31 - 1
+# Slots, nodes and places in the pool are numbered in 32 bits: half of the memory, and of the time
+# to read it.
+MOST_NODES, MOST_ENTRIES = 2**30, 2**30 - 1
 _LAST_STAMP = 2**31 - 2
+# Lists that are moved at a time.
+_AT_A_TIME = 65_536
 
 
 class Graph(NamedTuple):
@@ -41,14 +46,16 @@ class Graph(NamedTuple):
 class Adjacency:
     """The lists of neighbours, and what is known of each slot; if complete, all are adjacent."""
 
-    entries: NDArray[np.int32]  # (entries, 2), a neighbour, and the next entry of the list or −1
-    heads: NDArray[np.int32]  # (n,), the first entry of each list, or −1
+    pool: NDArray[np.int32]  # (twice the entries of the graph,)
+    starts: NDArray[np.int32]  # (n,), where each list begins in the pool
+    counts: NDArray[np.int32]  # (n,), its length
     owners: NDArray[np.int32]  # (n,), the slot that a slot was merged into, or itself
     nodes: NDArray[np.int32]  # (n,), the node of the tree in each slot, −1 for a free slot
     marks: NDArray[np.int32]  # (n,), the last search that came by
     link_slots: NDArray[np.int32]  # (n,), the nearest neighbour when it was looked up
     link_nodes: NDArray[np.int32]  # (n,), its node at that time
     found: NDArray[np.int32]  # (n,), the neighbours that a search has found
+    end: int  # of the last list in the pool
     stamp: int  # the number of searches
     complete: bool
 
@@ -57,79 +64,127 @@ def new_adjacency(graph: Graph | None, nodes: NDArray[np.int64]) -> Adjacency:
     """The neighbours of slots that hold these nodes; without a graph all are adjacent."""
     n = nodes.size
     table = np.full((n, 8), -1, np.int32)
-    entries = np.empty((0, 2), np.int32)
-    heads, owners, held, marks, link_slots, link_nodes = (table[:, k] for k in range(6))
+    starts, counts, owners, held, marks, link_slots, link_nodes = (table[:, k] for k in range(7))
     owners[:], held[:] = np.arange(n), nodes
+    n_entries = 0 if graph is None else graph.neighbors.size
+    pool = np.empty(2 * n_entries, np.int32)
+    starts[:], counts[:] = 0, 0
     if graph is not None:
-        entries = np.empty((graph.neighbors.size, 2), np.int32)
-        entries[:, 0] = graph.neighbors
-        entries[:, 1] = np.arange(1, graph.neighbors.size + 1)
-        occupied = graph.starts[1:] > graph.starts[:-1]
-        entries[graph.starts[1:][occupied] - 1, 1] = -1
-        heads[occupied] = graph.starts[:-1][occupied]
+        pool[:n_entries] = graph.neighbors
+        starts[:], counts[:] = graph.starts[:-1], np.diff(graph.starts)
     return Adjacency(
-        entries=entries,
-        heads=heads,
+        pool=pool,
+        starts=starts,
+        counts=counts,
         owners=owners,
         nodes=held,
         marks=marks,
         link_slots=link_slots,
         link_nodes=link_nodes,
         found=np.empty(n, np.int32),
+        end=n_entries,
         stamp=0,
         complete=graph is None,
     )
 
 
+def drop_old_lists(adjacency: Adjacency) -> None:
+    """Move the lists of all clusters to the front of the pool."""
+    slots = np.flatnonzero((adjacency.nodes >= 0) & (adjacency.counts > 0))
+    slots = slots[np.argsort(adjacency.starts[slots])]
+    end = 0
+    for first in range(0, slots.size, _AT_A_TIME):
+        some = slots[first : first + _AT_A_TIME]
+        counts = adjacency.counts[some].astype(np.int64)
+        stops = np.cumsum(counts)
+        before = np.repeat(adjacency.starts[some] - (stops - counts), counts)
+        adjacency.pool[end : end + stops[-1]] = adjacency.pool[before + np.arange(stops[-1])]
+        adjacency.starts[some] = end + stops - counts
+        end += int(stops[-1])
+    adjacency.end = end
+
+
+@inlined_kernel
+def room_for_union(adjacency, i, j):
+    """Whether there is room for the neighbours of two slots at the end of the pool."""
+    needed = np.int64(adjacency.counts[i]) + np.int64(adjacency.counts[j])
+    return adjacency.complete or needed <= adjacency.pool.size - adjacency.end
+
+
 @kernel
-def unite_lists(adjacency, i, j):
-    """Let slot i have the neighbours of slot j too, which is free from now on."""
+def unite_lists(adjacency, weights, i, j):
+    """Let slot i have the neighbours of slot j too, which is free from now on.
+
+    They are all put into ``found``; their number.
+    """
     adjacency.owners[j] = i
     if adjacency.complete:
-        return
-    heads, entries = adjacency.heads, adjacency.entries
-    entry = np.int64(heads[j])
-    if entry < 0:
-        return
-    while entries[entry, 1] >= 0:
-        entry = np.int64(entries[entry, 1])
-    entries[entry, 1] = heads[i]
-    heads[i], heads[j] = heads[j], -1
+        return _find_all(adjacency, i, False)
+    starts, counts, pool, found = (
+        adjacency.starts,
+        adjacency.counts,
+        adjacency.pool,
+        adjacency.found,
+    )
+    _next_search(adjacency)
+    adjacency.marks[i] = adjacency.stamp
+    count = 0
+    for slot in (i, j):
+        first = np.int64(starts[slot])
+        ask_for_list(adjacency, weights, first, counts[slot])
+    for slot in (i, j):
+        first = np.int64(starts[slot])
+        count = _take(adjacency, first, counts[slot], adjacency.end, count)
+    starts[i], counts[i] = adjacency.end, count
+    adjacency.end += count
+    first = np.int64(starts[i])
+    for k in range(count):
+        found[k] = pool[first + k]
+    return count
 
 
 @kernel
-def find_neighbors(adjacency, i, older):
-    """Put the neighbours of slot i into ``found``, those that are older nodes or all; the number.
+def find_older(adjacency, weights, i):
+    """Put the neighbours of slot i that are older nodes into ``found``; their number.
 
     Its list is cleaned on the way.
     """
     if adjacency.complete:
-        return _find_all(adjacency, i, older)
-    entries, nodes, marks, found = (
-        adjacency.entries,
-        adjacency.nodes,
-        adjacency.marks,
-        adjacency.found,
-    )
+        return _find_all(adjacency, i, True)
+    pool, nodes, found = adjacency.pool, adjacency.nodes, adjacency.found
     _next_search(adjacency)
-    stamp, count = adjacency.stamp, 0
-    marks[i] = stamp
-    before, entry = np.int64(-1), np.int64(adjacency.heads[i])
-    while entry >= 0:
-        following = np.int64(entries[entry, 1])
-        neighbor = _owner(adjacency.owners, np.int64(entries[entry, 0]))
+    adjacency.marks[i] = adjacency.stamp
+    first = np.int64(adjacency.starts[i])
+    ask_for_list(adjacency, weights, first, adjacency.counts[i])
+    adjacency.counts[i] = _take(adjacency, first, adjacency.counts[i], first, 0)
+    count = 0
+    for place in range(first, first + adjacency.counts[i]):
+        neighbor = np.int64(pool[place])
+        if nodes[neighbor] < nodes[i]:
+            found[count] = neighbor
+            count += 1
+    return count
+
+
+@kernel
+def ask_for_list(adjacency, weights, first, length):
+    """Ask for what is known of the slots in a list, and for their clusters."""
+    for place in range(first, first + length):
+        slot = np.int64(adjacency.pool[place])
+        prefetch(adjacency.owners, slot)
+        prefetch(weights, slot)
+
+
+@kernel
+def _take(adjacency, first, length, start, count):
+    """Add the neighbours in a list to those from a start on, each once; the number of these."""
+    pool, marks, stamp = adjacency.pool, adjacency.marks, adjacency.stamp
+    for place in range(first, first + length):
+        neighbor = _owner(adjacency.owners, np.int64(pool[place]))
         if marks[neighbor] != stamp:
             marks[neighbor] = stamp
-            entries[entry, 0] = neighbor
-            before = entry
-            if not older or nodes[neighbor] < nodes[i]:
-                found[count] = neighbor
-                count += 1
-        elif before >= 0:
-            entries[before, 1] = following
-        else:
-            adjacency.heads[i] = following
-        entry = following
+            pool[start + count] = neighbor
+            count += 1
     return count
 
 

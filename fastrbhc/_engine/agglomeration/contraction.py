@@ -28,8 +28,11 @@ from numpy.typing import NDArray
 from fastrbhc._engine.agglomeration.adjacency import (
     Adjacency,
     Graph,
-    find_neighbors,
+    ask_for_list,
+    drop_old_lists,
+    find_older,
     new_adjacency,
+    room_for_union,
     unite_lists,
 )
 from fastrbhc._engine.agglomeration.driver import (
@@ -53,6 +56,7 @@ from fastrbhc._engine.clusters.segments import Segments, compact_slots, lacks_ro
 from fastrbhc._engine.geometry.contract import dissimilarity, merge
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.neighbors.ordering import comes_before
+from fastrbhc._engine.prefetch import prefetch
 from fastrbhc._engine.records import Job, call, record
 from fastrbhc._engine.threads import Threads
 
@@ -145,13 +149,14 @@ def contract_graph(
 
     def rebuild() -> None:
         compact_slots(clusters.segments, np.flatnonzero(adjacency.nodes >= 0))
+        drop_old_lists(adjacency)
 
     run_interruptibly(
         advance, {WANTS_REBUILD: rebuild}, lambda: report("merging", own_log.n_merges)
     )
     log.n_merges, log.n_alive = own_log.n_merges, own_log.n_alive
     slots = np.flatnonzero(adjacency.nodes >= 0)
-    apart = slots.size < 2 if graph is None else bool((adjacency.heads[slots] < 0).all())
+    apart = slots.size < 2 if graph is None else bool((adjacency.counts[slots] == 0).all())
     return Remaining(slots, adjacency.nodes[slots].astype(np.int64), apart)
 
 
@@ -159,18 +164,18 @@ def contract_graph(
 def _link_points(task, first, last, scratch):
     """Link a range of slots, which nothing has been merged into, to neighbours in earlier slots."""
     clusters, adjacency, far = task.clusters, task.adjacency, task.queue.far
-    entries, ranks = adjacency.entries, clusters.ranks
+    pool, ranks = adjacency.pool, clusters.ranks
     for i in range(first, last):
         best, nearest, rank = task.threshold, np.int64(-1), np.int64(-1)
-        # In a complete graph all earlier slots; otherwise the entries of the list.
-        place = i - 1 if adjacency.complete else np.int64(adjacency.heads[i])
-        while place >= 0:
-            j = place if adjacency.complete else np.int64(entries[place, 0])
+        # In a complete graph all earlier slots; otherwise those of the list.
+        start = np.int64(0) if adjacency.complete else np.int64(adjacency.starts[i])
+        length = i if adjacency.complete else np.int64(adjacency.counts[i])
+        for place in range(start, start + length):
+            j = place if adjacency.complete else np.int64(pool[place])
             if j < i:
                 value = dissimilarity(task.geometry, clusters, i, j, best, scratch)
                 if comes_before(value, ranks[j], best, rank):
                     best, nearest, rank = value, j, ranks[j]
-            place = place - 1 if adjacency.complete else np.int64(entries[place, 1])
         far.values[i], far.orders[i] = np.inf, 0
         far.slots[i], far.nodes[i] = i, adjacency.nodes[i]
         if nearest >= 0:
@@ -194,19 +199,24 @@ def _advance(state, budget, scratch):
         if lacks_room(state.segments):
             return WANTS_REBUILD
         i, node, value = np.int64(near.slots[0]), near.nodes[0], near.values[0]
-        remove_first(near)
         if nodes[i] != node:  # it was merged with a cluster whose link was before
+            remove_first(near)
             continue
         j = np.int64(adjacency.link_slots[i])
         current = nodes[j] == adjacency.link_nodes[i]
+        if current and not room_for_union(adjacency, i, j):
+            return WANTS_REBUILD
+        remove_first(near)
+        _ask_for_next(near, adjacency, state.weights)
         if current:
             if weights[i] < weights[j]:  # paths to owners stay short
                 i, j = j, i
             record_merge(log, n_leaves, log.n_merges, i, j, i, value)
             advance_count(log, 1)
             call(state.merge, i, j, scratch)
-            unite_lists(adjacency, i, j)
-        count = find_neighbors(adjacency, i, not current)
+            count = unite_lists(adjacency, state.weights, i, j)
+        else:
+            count = find_older(adjacency, state.weights, i)
         call(state.compare, i, count, scratch)
         nearest = state.nearest.slot
         if nearest >= 0:
@@ -215,6 +225,30 @@ def _advance(state, budget, scratch):
             push(queue, state.nearest.value, order, i, nodes[i])
         budget -= (1 + count) * state.width
     return OUT_OF_BUDGET
+
+
+@kernel
+def _ask_for_next(near, adjacency, weights):
+    """Ask for the memory of links that come soon, as far as it is known where.
+
+    The first link of the heap is the next one, the second or third comes after it, and so on. So
+    what is asked for here is read here as well, one or two merges later.
+    """
+    size = min(near.size, 7)
+    for place in range(size):
+        slot = np.int64(near.slots[place])
+        if place >= 3:
+            prefetch(adjacency.owners, slot)
+            prefetch(weights, slot)
+            continue
+        start = np.int64(adjacency.starts[slot])
+        if place >= 1:
+            neighbor = np.int64(adjacency.link_slots[slot])
+            prefetch(adjacency.pool, start)
+            prefetch(adjacency.owners, neighbor)
+            prefetch(weights, neighbor)
+            continue
+        ask_for_list(adjacency, weights, start, np.int64(adjacency.counts[slot]))
 
 
 @kernel
