@@ -148,6 +148,10 @@ test-anndata:
 baselines: $(VENV)/installed
 	FASTRBHC_BASELINES=refresh $(PYTEST) -q tests/test_plotting.py -k test_picture
 
+# Redraws the pictures and the page of docs/gallery.md. Look at them before you commit them.
+gallery: $(VENV)/installed
+	$(BIN)/python docs/draw_gallery.py
+
 # A quick set of benchmarks in this environment, saved for the dashboard under the current commit.
 # Kernels are compiled first if necessary. Other benchmarks: OPTIONS="--bench linkage.Scaling".
 bench: $(VENV)/installed

@@ -145,6 +145,7 @@ def _fit(X: Any, family: Any) -> None:
     model.summary(n_top=1)
     model.transform(X[:2])
     model.assess(X, n_resamples=2)
+    model.dendrogram_.leaves_order(optimal=True, X=X)
     for threshold in ("predictive", "kmeans"):
         RBHC(family, threshold=threshold, random_state=0).fit(X)
 
@@ -162,6 +163,7 @@ def _look_at(tree: Any) -> None:
     tree.cut(n_clusters=2, min_size=2)
     tree.path()
     tree.leaves_order()
+    tree.cophenetic([[0, 1]])
     tree.members(tree.n_leaves)
 
 

@@ -221,6 +221,19 @@ def check_node(node: Any, n_nodes: int) -> int:
     return int(node)
 
 
+def check_pairs(pairs: ArrayLike, n: int) -> NDArray[np.int64]:
+    """Pairs of rows 0…n−1, in the last dimension of an array."""
+    given = np.asarray(pairs)
+    if given.ndim == 0 or given.shape[-1] != 2:
+        raise ValueError(f"pairs have shape {given.shape}, expected (m, 2): two rows in each")
+    if given.dtype.kind not in "iu" and given.size:
+        raise TypeError(f"pairs have to be whole numbers, got an array of {given.dtype}")
+    if given.size and not (given.min() >= 0 and given.max() < n):
+        wrong = given[(given < 0) | (given >= n)][0]
+        raise ValueError(f"row {wrong} is not one of the tree's, which are 0 to {n - 1}")
+    return given.astype(np.int64)
+
+
 def check_labels(labels: ArrayLike, n: int) -> NDArray[np.int64]:
     """Labels of n rows as integers; negative ones stand for no cluster."""
     given = np.asarray(labels)

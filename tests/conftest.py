@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import signal
@@ -44,6 +45,15 @@ def pytest_collection_modifyitems(items):
         if "tests" in item.path.parts and "test_advice" not in item.path.name:
             ignored = "ignore::fastrbhc._advice.MisfitWarning"
             item.add_marker(pytest.mark.filterwarnings(ignored))
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """A function that opens a page without network and returns what the browser made of it."""
+    from pages import chromium, opened
+
+    program = chromium()  # skips the test if there is none
+    return functools.partial(opened, program, tmp_path_factory.mktemp("profile"))
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ ENGINE = "fastrbhc._engine."
 # The engine from the ground up: modules and packages import from their own layer and those below.
 LAYERS = [
     {"compilations", "compiler", "interrupts", "jit", "kernel_cache", "records"},
-    {"math", "prefetch", "simd", "team", "threads", "traversal"},
+    {"ancestors", "leaf_ordering", "math", "prefetch", "simd", "team", "threads", "traversal"},
     {"clusters", "geometry", "neighbors"},
     {"agglomeration"},
     {"planning"},

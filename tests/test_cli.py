@@ -121,13 +121,14 @@ def test_the_whole_tree_is_written_though_labels_stop_at_the_threshold(plain, tm
 
 def test_the_tree_in_other_forms(table, tmp_path, capsys):
     arguments = ["cluster", str(table), "--family", "ward", "--clusters", "2", "--drop", "copies"]
-    for name in ("tree.nwk", "tree.json", "tree.png"):
+    for name in ("tree.nwk", "tree.json", "tree.html", "tree.png"):
         option = "--plot" if name.endswith("png") else "--tree"
         assert cli.main([*arguments, "--id", "name", option, str(tmp_path / name)]) == 0
         assert f"wrote {tmp_path / name}" in capsys.readouterr().out
     whole = fastrbhc.linkage(two_heaps(), "ward")
     names = [f"row{i}" for i in range(50)]
     assert (tmp_path / "tree.nwk").read_text() == whole.to_newick(names) + "\n"
+    assert (tmp_path / "tree.html").read_text().startswith("<!DOCTYPE html>")
     stored = (tmp_path / "tree.json").read_text()
     assert json.loads(stored)["names"] == names
     again = fastrbhc.Dendrogram.from_json(stored)

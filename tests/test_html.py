@@ -16,7 +16,7 @@ from fastrbhc import RBHC, linkage
 from fastrbhc.plotting import html as _html
 
 X = np.random.default_rng(0).normal(size=(60, 2))
-IMAGE = re.compile(r"<img alt='' src='data:image/png;base64,([^']*)'/>")
+IMAGE = re.compile(r"<img alt='' src='data:image/(?:png|svg\+xml);base64,([^']*)'/>")
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +33,11 @@ def test_a_tree():
     page = tree._repr_html_()
     assert "<td style='text-align:left'>60</td>" in page
     (image,) = pictures(page)
-    assert image.startswith(b"\x89PNG")
-    assert len(image) < 60_000
+    # Lines, which stay sharp, and the same ones whenever it is asked for.
+    assert image.startswith(b"<?xml")
+    assert b"<svg" in image
+    assert len(image) < 150_000
+    assert page == tree._repr_html_()
     assert "3 below λ = 20" in forest_with_ties()._repr_html_()
 
 

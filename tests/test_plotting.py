@@ -19,7 +19,8 @@ from trees import chain, forest_with_ties
 import fastrbhc
 from fastrbhc import RBHC, Dendrogram, linkage
 from fastrbhc.plotting import plot_clusters
-from fastrbhc.plotting._style import FAINT, HUES, INK, number
+from fastrbhc.plotting._frame import room_beside
+from fastrbhc.plotting._style import FAINT, HUES, INK, LIGHT_INK, luminance, number, text_colour
 from fastrbhc.plotting._ticks import RootLocator
 from fastrbhc.plotting.clusters import ellipses, plane_of
 
@@ -93,6 +94,14 @@ PICTURES = {
     "clusters_gaussian": lambda ax: plot_clusters(HEAPS, whole().cut(n_clusters=4), ax),
     "clusters_ward": lambda ax: plot_clusters(HEAPS, whole().cut(n_clusters=14), ax, family="ward"),
     "clusters_poisson": lambda ax: plot_clusters(COUNTS, GROUPS, ax, family="poisson"),
+    "tree_left": lambda ax: whole().plot(ax, n_clusters=4, max_leaves=12, orientation="left"),
+    "tree_right": lambda ax: inverted().plot(
+        ax, n_clusters=3, orientation="right", raw_heights=True
+    ),
+    "forest_bottom": lambda ax: forest_with_ties().plot(ax, orientation="bottom"),
+    "clusters_elsewhere": lambda ax: plot_clusters(
+        None, whole().cut(n_clusters=4), ax, coordinates=HEAPS @ [[1.0, 2.0], [0.5, -1.0]]
+    ),
     "assessment": lambda ax: whole().stability(HEAPS, family="ward", n_clusters=5).plot(ax),
     "clusters_one_column": lambda ax: plot_clusters(COUNTS[:, :1], GROUPS, ax, family="poisson"),
 }
@@ -124,8 +133,9 @@ def test_the_comparison_notices_another_cut_or_colour(name, draw, tmp_path):
 
 @pytest.mark.parametrize("name", ["tree", "forest", "heights", "clusters_gaussian"])
 def test_the_comparison_notices_another_shade(name, tmp_path, monkeypatch):
-    shades = (HUES[0], "#f0c000", *HUES[2:])
-    for module in ("_style", "clusters", "heights"):
+    shades = (HUES[0], "#c88a00", *HUES[2:])
+    # Bands of heights take their colour from there.
+    for module in ("_style", "heights"):
         monkeypatch.setattr(f"fastrbhc.plotting.{module}.HUES", shades)
     assert "RMS" in difference(name, PICTURES[name], tmp_path)
 
@@ -194,7 +204,7 @@ def test_branches_have_the_colours_of_the_cut():
     labels = whole().cut(n_clusters=4)[whole().leaves_order()]
     order = list(dict.fromkeys(labels.tolist()))
     drawn = list(dict.fromkeys(text.get_color() for text in ax.get_xticklabels()))
-    assert drawn == [HUES[label] for label in order]
+    assert drawn == [text_colour(HUES[label], ax) for label in order]
     numbers = [text for text in ax.texts if text.get_text().isdigit()]
     numbers.sort(key=lambda text: text.xy[0])
     assert [int(text.get_text()) for text in numbers] == order
@@ -298,6 +308,119 @@ def test_more_clusters_have_more_leaves():
     assert len(tip_texts(whole().plot(n_clusters=30))) == 60
     assert len(tip_texts(whole().plot(n_clusters=60))) == 80
     assert len(tip_texts(whole().plot(n_clusters=90))) == 40  # too many to be visible
+
+
+@pytest.mark.parametrize("orientation", ["top", "bottom", "left", "right"])
+def test_the_root_is_on_the_side_that_is_asked_for(orientation):
+    ax = whole().plot(n_clusters=4, max_leaves=12, orientation=orientation)
+    upright = orientation in ("top", "bottom")
+    heights = ax.get_ylim() if upright else ax.get_xlim()
+    assert (heights[0] < heights[1]) == (orientation in ("top", "right"))
+    assert ax.get_ylim()[0] > ax.get_ylim()[1] or orientation in ("top",)
+    tips = (ax.xaxis if upright else ax.yaxis).get_ticklabels()
+    assert [text.get_text() for text in tips] == tip_texts(whole().plot(max_leaves=12))
+    reference = whole().plot(n_clusters=4, max_leaves=12).collections[0].get_segments()
+    computed = ax.collections[0].get_segments()
+    for expected, found in zip(reference, computed, strict=True):
+        np.testing.assert_array_equal(found if upright else found[:, ::-1], expected)
+
+
+def test_an_order_of_ones_own():
+    order = whole().leaves_order(optimal=True, X=HEAPS)
+    ax = whole().plot(order=order, max_leaves=100)
+    assert tip_texts(ax) == [str(row) for row in order]
+    assert sizes_of(tip_texts(whole().plot(order=order, max_leaves=3)))
+    for wrong, words in [
+        (order[1:], "each of the 100 rows"),
+        (np.zeros(100, int), "each of the rows 0 to 99 once"),
+        (np.arange(100)[::-1] ^ 1, "have to stand side by side"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            whole().plot(order=wrong)
+
+
+def outside(ax):
+    """By how many pixels texts reach out of the figure, on each side."""
+    ax.figure.draw_without_rendering()
+    box, whole = ax.get_tightbbox(), ax.figure.bbox
+    beyond = [whole.x0 - box.x0, whole.y0 - box.y0, box.x1 - whole.x1, box.y1 - whole.y1]
+    return [round(pixels) for pixels in beyond if pixels > 0.5]
+
+
+LONG = [f"Quercus robur subsp. pedunculiflora {row}" for row in range(100)]
+
+
+@pytest.mark.parametrize("size", [(6.4, 4.8), (3.0, 2.2)])
+@pytest.mark.parametrize("orientation", ["top", "bottom", "left", "right"])
+def test_no_text_is_clipped_on_axes_of_ones_own(orientation, size):
+    import matplotlib.pyplot as plt
+
+    for names, k in [(None, None), (LONG, 4), (LONG, 20)]:
+        _, ax = plt.subplots(figsize=size)
+        whole().plot(ax, n_clusters=k, names=names, orientation=orientation)
+        assert outside(ax) == []
+        assert any("√" in text or "square-root" in text for text in words_of(ax))
+
+
+def words_of(ax):
+    return [ax.get_xlabel(), ax.get_ylabel(), *annotations(ax)]
+
+
+@pytest.mark.parametrize("size", [(6.4, 4.8), (3.0, 2.2)])
+def test_no_text_of_the_other_plots_is_clipped(size):
+    import matplotlib.pyplot as plt
+
+    for draw in (
+        lambda ax: whole().plot_heights(ax, n_clusters=4),
+        lambda ax: plot_clusters(HEAPS, whole().cut(n_clusters=4), ax),
+        lambda ax: plot_clusters(COUNTS[:, :1], GROUPS - 1, ax, family="poisson"),
+    ):
+        _, ax = plt.subplots(figsize=size)
+        assert outside(draw(ax)) == []
+
+
+def test_axes_say_that_their_scale_is_not_linear():
+    words = {
+        "sqrt": (" (square-root scale)", " (√ scale)"),
+        "log": (" (logarithmic scale)", " (log scale)"),
+        "linear": ("", ""),
+    }
+    for scale, (long, short) in words.items():
+        assert whole().plot(scale=scale).get_ylabel() == "height of a merge" + long
+        label = whole().plot_heights(scale=scale).get_ylabel()
+        assert label == "height of the merge into k − 1" + short
+
+
+def test_there_is_room_up_to_the_next_axes():
+    import matplotlib.pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2)
+    gap = (right.get_position().x0 - left.get_position().x1) * 72.0 * figure.get_figwidth()
+    assert 0.5 * gap < room_beside(left, "right") < gap
+    assert room_beside(left, "left") == pytest.approx(0.125 * 72.0 * figure.get_figwidth())
+    assert room_beside(plt.subplots(layout="constrained")[1], "left") == np.inf
+
+
+def test_text_can_be_read_on_any_background():
+    import matplotlib.pyplot as plt
+
+    for style, expected in (("default", INK), ("dark_background", LIGHT_INK)):
+        with plt.style.context(style):
+            ax = whole().plot(n_clusters=12)
+            assert ax.yaxis.label.get_color() == expected
+            behind = luminance(ax.get_facecolor())
+            for text in (*ax.texts, *ax.get_xticklabels()):
+                low, high = sorted([luminance(text.get_color()), behind])
+                assert (high + 0.05) / (low + 0.05) >= 4.5
+
+
+def test_a_legend_has_the_colours_that_no_number_explains():
+    import matplotlib.pyplot as plt
+
+    assert whole().plot(n_clusters=4).get_legend() is None
+    ax = whole().plot(plt.subplots()[1], labels=np.arange(100) % 5, max_leaves=100)
+    shown = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert shown == ["0", "1", "2", "3", "4"]
 
 
 def test_a_chain_does_not_recurse():
@@ -503,6 +626,43 @@ def test_names_sizes_and_rows_of_no_cluster():
     assert np.isclose(everything.get_facecolors()[:, :3], to_rgb(FAINT)).all(axis=1).sum() == 10
     grey = plot_clusters(frame, np.full(100, -1))
     assert not grey.patches
+
+
+def test_legends_tell_clusters_and_ellipses():
+    labels = np.where(np.arange(100) < 10, -1, whole().cut(n_clusters=4))
+    shown = [text.get_text() for text in plot_clusters(HEAPS, labels).get_legend().get_texts()]
+    sizes = np.bincount(labels[labels >= 0])
+    assert shown[:4] == [f"{label}: {size} rows" for label, size in enumerate(sizes)]
+    assert shown[4:] == ["in none: 10 rows", "2 standard deviations\nof gaussian"]
+    many = plot_clusters(HEAPS, whole().cut(n_clusters=30)).get_legend().get_texts()
+    assert [text.get_text() for text in many] == ["2 standard deviations\nof gaussian"]
+    import matplotlib.pyplot as plt
+
+    ax = plot_clusters(HEAPS, labels, plt.subplots(figsize=(9, 4))[1])
+    assert ax.get_legend() is None
+    title = "4 clusters, 100 rows; ellipses: 2 s.d. of gaussian"
+    assert ax.get_title(loc="left") == title
+
+
+def test_coordinates_from_elsewhere():
+    frame = pd.DataFrame(HEAPS[:, ::-1], columns=["UMAP1", "UMAP2"])
+    labels = whole().cut(n_clusters=4)
+    ax = whole().plot_clusters(HEAPS, n_clusters=4, coordinates=frame)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("UMAP1", "UMAP2")
+    np.testing.assert_array_equal(ax.collections[0].get_offsets(), HEAPS[:, ::-1])
+    assert not ax.patches
+    numbers = {text.get_text(): text.xy for text in ax.texts}
+    for label in range(4):
+        expected = np.median(HEAPS[labels == label][:, ::-1], axis=0)
+        np.testing.assert_allclose(numbers[str(label)], expected)
+    with pytest.raises(ValueError, match=r"coordinates have shape \(100, 1\)"):
+        plot_clusters(None, labels, coordinates=HEAPS[:, :1])
+    with pytest.raises(ValueError, match="100 coordinates for 3 rows"):
+        plot_clusters(HEAPS[:3], labels, coordinates=HEAPS)
+    with pytest.raises(ValueError, match="NaN"):
+        plot_clusters(None, labels, coordinates=np.full((100, 2), np.nan))
+    with pytest.raises(ValueError, match="needs X"):
+        plot_clusters(None, labels)
 
 
 def test_few_rows():

@@ -14,6 +14,7 @@ from sklearn.metrics import adjusted_rand_score
 from fastrbhc._files import save_picture
 from fastrbhc.datasets import load_digit_counts
 from fastrbhc.estimators import RBHC
+from fastrbhc.plotting._frame import label_axis, with_scale
 from fastrbhc.plotting._style import INK, hue
 from fastrbhc.thresholds import kmeans_threshold
 
@@ -145,7 +146,7 @@ def draw(findings: Findings, output: str | Path) -> None:
 def _draw_tree(figure: Any, model: RBHC) -> None:
     axes = figure.add_subplot()
     model.dendrogram_.plot(axes, threshold=model.threshold_, labels=model.labels_)
-    axes.set_ylabel("dissimilarity d of a merge", color=INK)
+    label_axis(axes, "y", *with_scale("sqrt", "dissimilarity d of a merge"))
 
 
 def _draw_means(figure: Any, findings: Findings) -> None:

@@ -14,7 +14,7 @@ from typing import IO, Any
 STANDARD = "-"
 # Formats that `--tree` does not write: a name that ends so is a mistake.
 _NO_TREE = {
-    ".csv", ".tsv", ".txt", ".npz", ".parquet", ".xlsx", ".html",
+    ".csv", ".tsv", ".txt", ".npz", ".parquet", ".xlsx",
     ".png", ".jpg", ".jpeg", ".svg", ".pdf",
     ".tre", ".tree", ".nw", ".nex", ".nexus",
 }  # fmt: skip
@@ -89,7 +89,8 @@ def check_tree_name(path: str) -> None:
     if Path(path).suffix.lower() in _NO_TREE:
         raise ValueError(
             f"{path}: trees are not written as {Path(path).suffix}. Give a name that ends in .nwk "
-            "or .newick for Newick, .json for JSON, or .npy for SciPy's linkage matrix"
+            "or .newick for Newick, .json for JSON, .html for a page to look at, or .npy for "
+            "SciPy's linkage matrix"
         )
 
 

@@ -19,8 +19,8 @@ from fastrbhc.cli.outputs import (
 if TYPE_CHECKING:
     from fastrbhc.tree.dendrogram import Dendrogram
 
-TREE_FORMATS = ("json", "newick", "npy")
-_BY_SUFFIX = {".json": "json", ".nwk": "newick", ".newick": "newick"}
+TREE_FORMATS = ("json", "newick", "html", "npy")
+_BY_SUFFIX = {".json": "json", ".nwk": "newick", ".newick": "newick", ".html": "html"}
 
 
 class SavedTree(NamedTuple):
@@ -37,7 +37,8 @@ def add_tree_options(option: Callable[..., Any]) -> None:
         "--tree",
         metavar="OUT",
         help="write the whole tree: as Newick to .nwk or .newick, as JSON to .json or to - for "
-        "standard output, and as a linkage matrix for SciPy to .npy or a name without suffix",
+        "standard output, as a page to look at to .html, and as a linkage matrix for SciPy to .npy "
+        "or a name without suffix",
     )
     option(
         "--tree-format",
@@ -83,7 +84,8 @@ def format_of(path: str, given: str | None) -> str:
 def write_tree(path: str, form: str, tree: Any, ids: Sequence[str] | None) -> None:
     """Write a tree in one of the formats."""
     if form != "npy":
-        text = tree.to_newick(ids) if form == "newick" else tree.to_json(ids)
+        to_text = {"newick": tree.to_newick, "html": tree.to_html, "json": tree.to_json}[form]
+        text = to_text(names=ids)
         with writing(path) as file:
             file.write(text + "\n")
         return

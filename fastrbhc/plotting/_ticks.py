@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.ticker import Locator, MaxNLocator
 
-# Ticks are at least this share of the axis apart.
-_APART = 1.0 / 7.0
-
 
 class RootLocator(Locator):
-    """Round numbers, not too close to one another, on an axis that shows the root of each."""
+    """Round numbers on an axis that shows the root of each, and that share of it apart at least."""
+
+    def __init__(self, apart: float = 1.0 / 7.0) -> None:
+        self.apart = apart
 
     def __call__(self) -> list[float]:
         """Ticks for what the axis shows."""
@@ -23,7 +23,7 @@ class RootLocator(Locator):
         # A part of the axis, which is nearly linear; or negative numbers, which are rare.
         if low > 0.25 * high or low < -0.05 * high:
             return [float(tick) for tick in MaxNLocator(6).tick_values(low, high)]
-        gap = _APART * np.sqrt(high)
+        gap = self.apart * np.sqrt(high)
         decades = 10.0 ** np.arange(np.floor(np.log10(high)) - 6, np.floor(np.log10(high)) + 1)
         step = max(s for s in np.outer([1.0, 2.0, 5.0], decades).ravel() if s <= high / 2.5)
         numbers = np.concatenate([np.outer([1.0, 2.0, 5.0], decades).ravel(), step * np.arange(6)])

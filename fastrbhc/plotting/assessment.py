@@ -8,9 +8,12 @@ import numpy as np
 
 from fastrbhc._engine.traversal import common_labels
 from fastrbhc._optional import require
-from fastrbhc.plotting._style import INK, hue, plural, points_wide, text_width
+from fastrbhc.plotting._branches import Colouring, draw_branches, leaf_words, name_tips
+from fastrbhc.plotting._frame import Frame, label_axis, set_title
 from fastrbhc.plotting._style import axes as new_axes
-from fastrbhc.plotting.trees import Colouring, crown_of, draw_branches, leaves_for, name_tips
+from fastrbhc.plotting._style import background, hue, ink, legend, plural, text_width
+from fastrbhc.plotting.trees import leaves_for
+from fastrbhc.tree.crown import crown_of
 
 if TYPE_CHECKING:
     from fastrbhc.assessment.report import ClusterAssessment
@@ -54,22 +57,26 @@ def draw_assessment(report: ClusterAssessment, ax: Any = None) -> Any:
     nodes = np.where(clusters >= 0, codes[clusters], above)
     crown = crown_of(tree, leaves_for(k))
     ax = new_axes(ax, (max(8.0, 0.16 * len(crown.tips)), 4.2))
-    colouring = Colouring(nodes, None, "", k, colours={above: INK})
-    places = draw_branches(ax, tree, crown, colouring, tree.levels, "sqrt")
-    name_tips(ax, tree, crown, colouring, None)
+    colouring = Colouring(nodes, None, "", k, colours={above: ink(ax)})
+    frame = Frame(ax)
+    places = draw_branches(frame, tree, crown, colouring, tree.levels, "sqrt")
+    name_tips(frame, tree, crown, colouring, None)
     low, high = ax.get_ylim()
     ax.set_ylim(low, high * _HEADROOM**2 if low == 0.0 else high)
     _write_indices(ax, report, places)
     present = [verdict for verdict in _COLOURS if verdict in report.verdicts]
     handles = [
-        Line2D([], [], color=hue(_COLOURS[verdict]), linewidth=2.5, label=verdict)
+        Line2D([], [], color=hue(_COLOURS[verdict], ax), linewidth=2.5, label=verdict)
         for verdict in present
     ]
-    ax.legend(handles=handles, loc="upper right", frameon=False, fontsize=_SIZE)
-    ax.set_xlabel("row, or (number of rows); on branches, cluster: Jaccard index", color=INK)
+    legend(ax, handles, loc="upper right", framealpha=0.0)
+    if ax.get_xlabel():
+        words = leaf_words(tree, crown)
+        index = [f"{word}; on branches, cluster: Jaccard index" for word in words]
+        label_axis(ax, "x", *index, *words)
     counts = ", ".join(f"{report.verdicts.count(verdict)} {verdict}" for verdict in present)
     title = f"{plural(k, 'cluster')}: {counts}" if k > 1 else "1 cluster of all rows"
-    ax.set_title(title, loc="left", fontsize="medium", color=INK)
+    set_title(ax, title, plural(k, "cluster"))
     return ax
 
 
@@ -78,7 +85,7 @@ def _write_indices(ax: Any, report: ClusterAssessment, places: dict[int, float])
     drawn = [c for c in range(len(report)) if int(report.nodes[c]) in places]
     drawn.sort(key=lambda c: places[int(report.nodes[c])])
     left, right = ax.get_xlim()
-    room = points_wide(ax) / (right - left)
+    room = Frame(ax).length / (right - left)
     level = 0
     before = -np.inf
     for c in drawn:
@@ -93,8 +100,8 @@ def _write_indices(ax: Any, report: ClusterAssessment, places: dict[int, float])
             xytext=(0, 3 + 11 * level),
             textcoords="offset points",
             ha="center",
-            color=INK,
+            color=ink(ax),
             fontsize=_SIZE,
             fontweight="bold" if report.verdicts[c] == "stable" else "normal",
-            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.5},
+            bbox={"facecolor": background(ax), "edgecolor": "none", "alpha": 0.75, "pad": 0.5},
         )

@@ -32,6 +32,7 @@ def draw_audit(report: ReducibilityReport, ax: Any = None) -> Any:
     require("matplotlib", "drawing an audit")
     from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
+    from fastrbhc.plotting._frame import label_axis, set_title
     from fastrbhc.plotting._style import axes, tick, tidy
 
     ax = axes(ax, (7.0, 4.0))
@@ -58,11 +59,13 @@ def draw_audit(report: ReducibilityReport, ax: Any = None) -> Any:
         axis.set_major_formatter(FuncFormatter(tick))
         axis.set_minor_formatter(NullFormatter())
     tidy(ax, "top", "right")
-    ax.set_xlabel("height of the merge")
-    ax.set_ylabel("clusters that violate reducibility")
-    ax.set_title(
-        f"{report.violations:,} violations in {report.triples:,} triples, "
-        f"{report.consequential:,} consequential",
-        fontsize="medium",
+    label_axis(ax, "x", "height of the merge")
+    label_axis(ax, "y", "clusters that violate reducibility", "clusters in violation")
+    found = f"{report.violations:,} violations"
+    set_title(
+        ax,
+        f"{found} in {report.triples:,} triples, {report.consequential:,} consequential",
+        f"{found}, {report.consequential:,} consequential",
+        found,
     )
     return ax

@@ -16,7 +16,8 @@ from fastrbhc._row_validation import check_rows, column_names
 from fastrbhc._validation import check_count, check_labels
 from fastrbhc.families import Family, as_family
 from fastrbhc.families._interface import FamilyLike
-from fastrbhc.plotting._style import FAINT, HUES, INK, axes, hue, plural, tidy
+from fastrbhc.plotting._frame import label_axis, set_title
+from fastrbhc.plotting._style import HUES, axes, background, hue, ink, legend, number, plural, tidy
 
 # More clusters than this are too many for numbers.
 _MOST_NUMBERED = 30
@@ -28,7 +29,7 @@ _MARKERS = ("o", "s", "^", "D")
 class Plane(NamedTuple):
     """Rows as a family sees them, and where they lie on the paper."""
 
-    family: Family
+    family: Family | None  # None if the place of the rows has nothing to do with it
     means: Any  # (n, d), mean statistics, sparse if the rows are
     trials: NDArray[np.float64]  # (n,), what each row weighs to the family
     axes: NDArray[np.float64]  # (2 or 1, d), orthonormal directions
@@ -37,10 +38,11 @@ class Plane(NamedTuple):
 
 
 def plot_clusters(
-    X: ArrayLike,
+    X: ArrayLike | None,
     labels: ArrayLike,
     ax: Any = None,
     *,
+    coordinates: ArrayLike | None = None,
     family: FamilyLike = "gaussian",
     n_std: float = 2.0,
     max_points: int = 20_000,
@@ -54,13 +56,17 @@ def plot_clusters(
 
     Parameters
     ----------
-    X : array-like of shape (n, d)
-        Rows of counts or measurements. Wide sparse matrices stay sparse.
+    X : array-like of shape (n, d), or None
+        Rows of counts or measurements. Wide sparse matrices stay sparse. None will do if
+        coordinates are given.
     labels : array-like of shape (n,)
         Cluster of each row, as ``tree.cut`` or ``labels_`` has them. Rows with a
         negative label belong to none and are grey.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default a new figure.
+    coordinates : array-like of shape (n, 2), optional
+        Where to draw the rows instead, as UMAP or t-SNE have placed them, or longitude and
+        latitude. Clusters have no ellipses then: those of a family are about its columns.
     family : str or record, default="gaussian"
         A record from `fastrbhc.families`, or its name. ``tree.plot_clusters`` knows it.
     n_std : float, default=2.0
@@ -99,11 +105,31 @@ def plot_clusters(
     2
     """
     require("matplotlib", "drawing clusters")
-    plane = plane_of(X, family, names)
+    if coordinates is not None:
+        plane = _plane_given(coordinates, X)
+    elif X is None:
+        raise ValueError("plot_clusters needs X, the rows, or coordinates= to draw them at")
+    else:
+        plane = plane_of(X, family, names)
     clusters = check_labels(labels, len(plane.points))
     if not n_std > 0.0:
         raise ValueError(f"n_std has to be positive, got {n_std}")
-    return draw(plane, clusters, axes(ax, (6.0, 5.0)), n_std, check_count(max_points, "max_points"))
+    check_count(max_points, "max_points")
+    new = ax is None
+    return draw(plane, clusters, axes(ax, (6.8, 5.0)), n_std, max_points, beside=new)
+
+
+def _plane_given(coordinates: ArrayLike, X: Any) -> Plane:
+    """The plane in which somebody else has placed the rows."""
+    points = np.asarray(coordinates, dtype=np.float64)
+    if points.ndim != 2 or points.shape[1] != 2:
+        raise ValueError(f"coordinates have shape {points.shape}, expected (n, 2)")
+    if not np.isfinite(points).all():
+        raise ValueError("coordinates have NaN or infinite values")
+    if X is not None and len(points) != np.shape(X)[0]:
+        raise ValueError(f"there are {len(points)} coordinates for {np.shape(X)[0]} rows")
+    names = column_names(coordinates) or ["coordinate 1", "coordinate 2"]
+    return Plane(None, None, np.ones(len(points)), np.eye(2), points, list(names))
 
 
 def plane_of(X: ArrayLike, family: FamilyLike, names: Sequence[str] | None = None) -> Plane:
@@ -152,16 +178,26 @@ def plane_of(X: ArrayLike, family: FamilyLike, names: Sequence[str] | None = Non
 
 
 def draw(
-    plane: Plane, labels: NDArray[np.int64], ax: Any, n_std: float = 2.0, max_points: int = 20_000
+    plane: Plane,
+    labels: NDArray[np.int64],
+    ax: Any,
+    n_std: float = 2.0,
+    max_points: int = 20_000,
+    beside: bool = False,
 ) -> Any:
-    """Draw rows and ellipses; everything has been checked."""
+    """Draw rows and ellipses; everything has been checked. The legend may be beside the Axes."""
     from matplotlib.patches import Ellipse
     from matplotlib.patheffects import withStroke
     from matplotlib.ticker import MaxNLocator
 
     known, slots = np.unique(labels[labels >= 0], return_inverse=True)
-    centres, covariances = ellipses(plane, labels, known.size, slots)
     points, outlines = plane.points, []
+    if plane.family is None:
+        inside = [points[labels == label] for label in known.tolist()]
+        centres = np.array([np.median(part, axis=0) for part in inside]).reshape(-1, 2)
+        covariances = np.zeros((known.size, 2, 2))
+    else:
+        centres, covariances = ellipses(plane, labels, known.size, slots)
     if points.shape[1] == 1:  # one column: a line for each cluster, rows scattered about it
         jitter = np.random.default_rng(_SEED).uniform(-0.3, 0.3, len(points))
         points = np.column_stack([points[:, 0], labels + jitter])
@@ -172,7 +208,7 @@ def draw(
         shown = np.sort(chosen)
     # Smaller and fainter, the more there are.
     size = float(np.clip(30.0 * (300.0 / shown.size) ** 0.5, 3.0, 30.0))
-    colours = np.array([*HUES, FAINT])
+    colours = np.array([hue(label, ax) for label in (*range(len(HUES)), -1)])
     cycles = np.maximum(labels[shown], 0) // len(HUES)
     for cycle in np.unique(cycles).tolist():
         rows = shown[cycles == cycle]
@@ -192,7 +228,7 @@ def draw(
         if width > 0.0:
             outlines.append((label, Ellipse(centres[slot], width, height, angle=angle)))
     for label, outline in outlines:
-        outline.set(facecolor="none", edgecolor=hue(label), linewidth=1.6)
+        outline.set(facecolor="none", edgecolor=hue(label, ax), linewidth=1.6)
         if label // len(HUES) % 2:
             outline.set_linestyle("--")
         ax.add_patch(outline)
@@ -204,33 +240,65 @@ def draw(
                 ha="center",
                 va="center",
                 fontweight="bold",
-                color=INK,
-                path_effects=[withStroke(linewidth=3.0, foreground="white")],
+                color=ink(ax),
+                path_effects=[withStroke(linewidth=3.0, foreground=background(ax))],
             )
     ax.autoscale_view()
     names = plane.names if len(plane.names) == 2 else [plane.names[0], "cluster"]
-    ax.set_xlabel(names[0], color=INK)
-    ax.set_ylabel(names[1], color=INK)
+    label_axis(ax, "x", names[0])
+    label_axis(ax, "y", names[1])
     tidy(ax, "top", "right")
     if plane.points.shape[1] == 1:
         ax.yaxis.set_major_locator(MaxNLocator(integer=True))
-    elif plane.means.shape[1] > 2 or plane.family.quadratic:
+    elif plane.family is None or plane.means.shape[1] > 2 or plane.family.quadratic:
         # One scale for all directions: circles have to look like circles.
         ax.set_aspect("equal", adjustable="datalim")
     rows = plural(len(labels), "row")
     if shown.size < len(labels):
         rows = f"{shown.size:,} of {rows}"
-    ax.set_title(
-        f"{plural(known.size, 'cluster')}, {rows}", loc="left", fontsize="medium", color=INK
-    )
+    k = plural(known.size, "cluster")
+    titles = [f"{k}, {rows}", k]
+    family = "" if plane.family is None or not outlines else plane.family.name
+    if beside:
+        _explain(labels, known, family, n_std, ax)
+    elif family:  # a legend would cover points
+        what = f"ellipses: {number(n_std)} s.d."
+        titles = [f"{titles[0]}; {what} of {family}", f"{k}; {what}", *titles]
+    set_title(ax, *titles)
     return ax
+
+
+def _explain(
+    labels: NDArray[np.int64], known: NDArray[np.int64], family: str, n_std: float, ax: Any
+) -> None:
+    """A legend beside the Axes, of colours as long as they differ, and of ellipses."""
+    from matplotlib.lines import Line2D
+
+    point: Any = {"marker": "o", "linestyle": "none", "markersize": 6, "markeredgewidth": 0}
+    handles = []
+    if known.max(initial=0) < len(HUES):
+        counts = np.bincount(labels[labels >= 0], minlength=len(HUES))
+        handles = [
+            Line2D([], [], color=hue(k, ax), label=f"{k}: {plural(int(counts[k]), 'row')}", **point)
+            for k in known.tolist()
+        ]
+    if (labels < 0).any():
+        text = f"in none: {plural(int((labels < 0).sum()), 'row')}"
+        handles.append(Line2D([], [], color=hue(-1, ax), label=text, **point))
+    if family:
+        text = f"{number(n_std)} standard deviation{'' if n_std == 1.0 else 's'}\nof {family}"
+        shape: Any = {"marker": "o", "markersize": 9, "fillstyle": "none", "linestyle": "none"}
+        handles.append(Line2D([], [], color=ink(ax), label=text, **shape))
+    if handles:
+        legend(ax, handles, "cluster", loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
 def ellipses(
     plane: Plane, labels: NDArray[np.int64], n_clusters: int, slots: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Centre and covariance of each cluster on the paper: (k, p) and (k, p, p)."""
-    family, rows = plane.family, np.flatnonzero(labels >= 0)
+    family: Any = plane.family
+    rows = np.flatnonzero(labels >= 0)
     member = sparse.csr_array((np.ones(rows.size), (slots, rows)), shape=(n_clusters, len(labels)))
     counts = member.sum(axis=1)[:, None]
     weights = plane.trials

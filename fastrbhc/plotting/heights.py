@@ -8,17 +8,25 @@ import numpy as np
 
 from fastrbhc._optional import require
 from fastrbhc._validation import check_count
+from fastrbhc.plotting._frame import (
+    Frame,
+    label_axis,
+    set_scale,
+    set_title,
+    stretched,
+    with_scale,
+)
 from fastrbhc.plotting._style import (
     DASHES,
     FAINT,
     HUES,
-    INK,
     axes,
-    draw_threshold,
+    hue,
+    ink,
+    legend,
     number,
     plural,
-    set_scale,
-    stretched,
+    text_colour,
     tick,
     tidy,
 )
@@ -99,13 +107,13 @@ def plot_heights(
     ax = axes(ax, (7.0, 4.0))
     ends = [] if k is None else [lower, upper, np.inf if threshold is None else float(threshold)]
     shown = np.append(heights, [end for end in ends if np.isfinite(end)])
-    floor = set_scale(ax, scale, shown)
+    floor = set_scale(ax.yaxis, scale, shown)
     top = float(shown.max(initial=floor))
     top = stretched(scale, floor, top, 1.12) if top > floor else floor + 1.0
     ax.plot(
         counts,
         np.maximum(heights, floor),
-        color=HUES[0],
+        color=hue(0, ax),
         linewidth=1.2,
         marker="o",
         markersize=4 if counts.size <= _MANY else 2,
@@ -115,7 +123,7 @@ def plot_heights(
         if np.isfinite(upper):
             ax.plot(k, max(upper, floor), "o", color=HUES[5], markersize=9, fillstyle="none")
     if threshold is not None and np.isfinite(threshold):
-        draw_threshold(ax, float(threshold), f"λ = {number(float(threshold))}")
+        Frame(ax).draw_threshold(float(threshold), f"λ = {number(float(threshold))}")
     first = min(tree.n_trees, k or last)
     if counts.size > _MANY:
         ax.set_xscale("log")
@@ -125,12 +133,13 @@ def plot_heights(
         ax.set_xlim(first - 0.6, max(last, tree.n_trees + 1) + 0.6)
         ax.xaxis.set_major_locator(MaxNLocator(10, integer=True, steps=[1, 2, 5, 10]))
     ax.set_ylim(floor, top)
-    ax.set_xlabel("number of clusters k", color=INK)
-    ax.set_ylabel("height of the merge into k − 1", color=INK)
-    title = f"The last {plural(len(heights), 'merge')} of {len(levels):,}"
+    label_axis(ax, "x", "number of clusters k", "k")
+    label_axis(ax, "y", *with_scale(scale, "height of the merge into k − 1", "height"))
+    titles = [f"The last {plural(len(heights), 'merge')} of {len(levels):,}"]
     if k is not None:
-        title = f"{plural(k, 'cluster')} {_range(lower, upper)}"
-    ax.set_title(title, loc="left", fontsize="medium", color=INK)
+        titles = [f"{plural(k, 'cluster')} {_range(lower, upper)}", plural(k, "cluster")]
+        _explain(ax, k, lower < upper)
+    set_title(ax, *titles)
     tidy(ax, "top", "right")
     return ax
 
@@ -144,6 +153,20 @@ def _range(lower: float, upper: float) -> str:
     return f"for {number(lower)} < λ ≤ {number(upper)}"
 
 
+def _explain(ax: Any, k: int, has_range: bool) -> None:
+    """What the marks of a cut are; the curve falls, so there is room above it."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    ring: Any = {"marker": "o", "markersize": 8, "fillstyle": "none", "linestyle": "none"}
+    text = "the first merge not made"
+    handles: list[Any] = [Line2D([], [], color=hue(5, ax), label=text, **ring)]
+    if has_range:
+        band = Patch(facecolor=HUES[1], alpha=0.25, label=f"λ that give {plural(k, 'cluster')}")
+        handles.insert(0, band)
+    legend(ax, handles, loc="upper right", bbox_to_anchor=(1.0, 0.93))
+
+
 def _mark(ax: Any, k: int, lower: float, upper: float) -> None:
     """A line at k, and the range of λ that give it."""
     ax.axvline(k, color=FAINT, linewidth=1.0, linestyle=DASHES, zorder=1)
@@ -155,7 +178,7 @@ def _mark(ax: Any, k: int, lower: float, upper: float) -> None:
         xytext=(4, 0),
         textcoords="offset points",
         va="top",
-        color=INK,
+        color=ink(ax),
         fontsize=9.0,
     )
 
@@ -200,7 +223,7 @@ def plot_path(path: ClusteringPath, ax: Any = None) -> Any:
         margin = 0.05 * (below[-1] - below[0]) or 1.0
         first, last = below[0] - margin, below[-1] + margin
     edges = np.concatenate([[first], np.maximum(below, first), [last]])
-    ax.stairs(n_clusters, edges, baseline=None, color=HUES[0], linewidth=1.5)
+    ax.stairs(n_clusters, edges, baseline=None, color=hue(0, ax), linewidth=1.5)
     if (below >= 0.0).all():
         ax.set_xscale("log")
     ax.set_xlim(edges[0], edges[-1])
@@ -210,15 +233,15 @@ def plot_path(path: ClusteringPath, ax: Any = None) -> Any:
         ax.yaxis.set_major_formatter(FuncFormatter(tick))
     else:
         ax.yaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_xlabel("threshold λ", color=INK)
-    ax.set_ylabel("number of clusters", color=HUES[0])
+    label_axis(ax, "x", "threshold λ", "λ")
+    ax.set_ylabel("number of clusters", color=text_colour(HUES[0], ax))
     right = ax.twinx()
     right.stairs(costs, edges, baseline=None, color=HUES[5], linewidth=1.2, linestyle=DASHES)
     right.yaxis.set_major_formatter(FuncFormatter(tick))
-    right.set_ylabel("cost within clusters", color=HUES[5])
+    right.set_ylabel("cost within clusters (dashed)", color=text_colour(HUES[5], ax))
     if (costs >= 0.0).all():
         right.set_ylim(bottom=0.0)
     for one in (ax, right):
         tidy(one, "top")
-    ax.set_title(plural(len(path), "clustering"), loc="left", fontsize="medium", color=INK)
+    set_title(ax, plural(len(path), "clustering"))
     return ax

@@ -34,25 +34,51 @@ def grid(caption: str, head: Iterable[str], rows: Iterable[Iterable[str]]) -> st
     )
 
 
-def picture(draw: Callable[[Any], Any], size: tuple[float, float]) -> str:
-    """What ``draw`` puts on an Axes, as an image element; nothing without matplotlib."""
+def picture(
+    draw: Callable[[Any], Any], size: tuple[float, float], *, as_lines: bool = False
+) -> str:
+    """What ``draw`` puts on an Axes, as an image element; nothing without matplotlib.
+
+    It is a PNG file, or as lines SVG, which stays sharp however large it is shown.
+    """
     try:
-        image = png(draw, size)
+        image = svg(draw, size) if as_lines else png(draw, size)
     except ImportError:
         return ""
-    return f"<img alt='' src='data:image/png;base64,{base64.b64encode(image).decode()}'/>"
+    kind = "svg+xml" if as_lines else "png"
+    # As an image of its own, the names of its parts cannot meet those of another picture.
+    return f"<img alt='' src='data:image/{kind};base64,{base64.b64encode(image).decode()}'/>"
 
 
 def png(draw: Callable[..., Any], size: tuple[float, float], n_axes: int = 1) -> bytes:
     """A PNG file, as bytes, of what ``draw`` puts on Axes side by side; the size is in inches."""
+    buffer = io.BytesIO()
+    _figure(draw, size, n_axes).savefig(buffer, format="png")
+    return buffer.getvalue()
+
+
+def svg(draw: Callable[..., Any], size: tuple[float, float]) -> bytes:
+    """The same as an SVG file, which is the same whenever it is written."""
+    from matplotlib import rc_context
+
+    buffer = io.BytesIO()
+    with rc_context({"svg.hashsalt": "fastrbhc"}):
+        _figure(draw, size, 1).savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
+
+
+def _figure(draw: Callable[..., Any], size: tuple[float, float], n_axes: int) -> Any:
+    from matplotlib import rcParams
+    from matplotlib.colors import to_rgba
     from matplotlib.figure import Figure
 
+    # Nothing shines through, whatever the page has behind it.
+    colour = to_rgba(rcParams["figure.facecolor"])
+    behind = colour if colour[3] == 1.0 else "white"
     # Not from pyplot, which would keep the figure and show it once more.
-    figure = Figure(figsize=size, dpi=_RESOLUTION, facecolor="white", layout="constrained")
+    figure = Figure(figsize=size, dpi=_RESOLUTION, facecolor=behind, layout="constrained")
     draw(*figure.subplots(1, n_axes, squeeze=False)[0])
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png")
-    return buffer.getvalue()
+    return figure
 
 
 class FittedHTML:
@@ -85,7 +111,8 @@ class FittedHTML:
         if not hasattr(self, "dendrogram_"):
             return ""
         name = type(self).__name__
-        return table(name, self._findings()) + picture(self._draw_findings, (6.5, 3.4))
+        drawing = picture(self._draw_findings, (6.5, 3.4), as_lines=True)
+        return table(name, self._findings()) + drawing
 
     # Both, as scikit-learn has both: IPython asks for the second one, other pages for the first.
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -153,6 +154,43 @@ class Conversions:
         from fastrbhc.tree import json_format
 
         return json_format.to_json(self, names)
+
+    def to_html(self: Any, path: str | Path | None = None, **options: Any) -> str | None:
+        """The tree as a page for browsers, to zoom, collapse and cut: one file, without network.
+
+        Drag the dashed line to cut; the page says how many clusters that gives, numbered as
+        ``tree.cut`` numbers them. Everything can be done with the keyboard as well.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            The file to write. It is written whole or not at all. Without it the page is returned.
+        **options
+            ``X``, the rows of the tree: then the page names the columns by which a node differs
+            most from all other rows. Means of nodes are those of their parts, by weight.
+            ``labels``, anything known of the rows, such as classes or batches: then it counts
+            them. ``names`` of the rows. ``threshold`` or ``n_clusters``, the cut at first.
+            ``max_leaves``, by default 2,000 and at most 20,000: of larger trees the highest merges
+            are shown, with the sizes of what is below them. ``title``. ``scale`` of the heights,
+            "sqrt", "linear" or "log". ``feature_names`` and ``family`` as in `summary`.
+
+        Returns
+        -------
+        str or None
+            The page, if there is no path.
+
+        Examples
+        --------
+        >>> import fastrbhc
+        >>> X = [[0.0], [1.0], [5.0], [7.0]]
+        >>> tree = fastrbhc.linkage(X, "ward")
+        >>> page = tree.to_html(X=X, names=["ant", "bee", "cat", "dog"], title="Animals")
+        >>> page.splitlines()[0], "<title>Animals</title>" in page
+        ('<!DOCTYPE html>', True)
+        """
+        from fastrbhc.plotting.interactive import to_html
+
+        return to_html(self, path, **options)
 
     def _joins(self: Any) -> NDArray[np.int64]:
         """Merges that would join the trees of the forest, root after root."""

@@ -222,8 +222,8 @@ class Views:
         ax : matplotlib.axes.Axes, optional
             Where to draw; by default a new figure.
         **options
-            ``threshold``, ``n_clusters``, ``labels``, ``max_leaves``, ``names``, ``scale`` and
-            ``raw_heights`` of `fastrbhc.plotting.plot_dendrogram`.
+            ``threshold``, ``n_clusters``, ``labels``, ``max_leaves``, ``names``, ``scale``,
+            ``raw_heights``, ``orientation`` and ``order`` of `fastrbhc.plotting.plot_dendrogram`.
 
         Returns
         -------
@@ -291,7 +291,7 @@ class Views:
         family : str or record, optional
             Another family than that of the tree.
         **options
-            ``n_std`` and ``max_points`` of `fastrbhc.plotting.plot_clusters`.
+            ``coordinates``, ``n_std`` and ``max_points`` of `fastrbhc.plotting.plot_clusters`.
 
         Returns
         -------
@@ -311,6 +311,35 @@ class Views:
         known, names = family_for(self, family), self.feature_names
         X = _without_gaps(self, X, known)
         return plot_clusters(X, labels, ax, family=known, names=names, **options)
+
+    def plot_clustermap(self: Any, X: ArrayLike, **options: Any) -> Any:
+        """Draw a heat map of the rows, with the tree beside it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_leaves, d)
+            The rows of the tree.
+        **options
+            ``threshold``, ``n_clusters``, ``labels``, ``z_score``, ``column_tree``,
+            ``row_heights``, ``max_leaves``, ``max_columns`` and the others of
+            `fastrbhc.plotting.clustermap`.
+
+        Returns
+        -------
+        fastrbhc.plotting.ClusterMap
+            The figure, its Axes, and what they show.
+
+        Examples
+        --------
+        >>> import fastrbhc
+        >>> X = [[9, 1, 0], [8, 2, 1], [1, 9, 1], [2, 7, 0]]
+        >>> found = fastrbhc.linkage(X, "poisson").plot_clustermap(X, n_clusters=2)
+        >>> found.nodes.tolist()
+        [0, 1, 3, 2]
+        """
+        from fastrbhc.plotting import clustermap
+
+        return clustermap(X, self, **options)
 
     def explore(self: Any, X: ArrayLike, **options: Any) -> Any:
         """Move λ in a notebook, and see the clusters change.
@@ -358,4 +387,5 @@ class Views:
             lines.append(("chosen λ", str(self.chosen)))
         from fastrbhc.plotting import html
 
-        return html.table("Dendrogram", lines) + html.picture(self.plot, (6.5, 3.2))
+        drawing = html.picture(self.plot, (6.5, 3.2), as_lines=True)
+        return html.table("Dendrogram", lines) + drawing

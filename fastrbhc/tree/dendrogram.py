@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from fastrbhc._engine.math.radix_sort import stable_order
 from fastrbhc._engine.traversal import (
     in_order,
-    leaf_spans,
     leaves_below,
     merged_sums,
     subtree_maxima,
@@ -21,6 +20,7 @@ from fastrbhc._stamps import Stamped
 from fastrbhc._validation import check_count, check_node, check_threshold, whole_by, why_a_forest
 from fastrbhc.reducibility.report import ReducibilityReport
 from fastrbhc.tree._conversions import Conversions
+from fastrbhc.tree._leaves import Leaves
 from fastrbhc.tree._views import Views
 from fastrbhc.tree.cuts import Stem, check_min_size, condensed, labels_after
 from fastrbhc.tree.origin import Chosen, Origin, is_greedy
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Dendrogram(Stamped, Views, Conversions):
+class Dendrogram(Stamped, Leaves, Views, Conversions):
     """A binary tree over the rows of a data set, or a forest if merging stopped at λ.
 
     Merges are listed by *level*: the level of a merge is the largest height in its subtree, so
@@ -283,28 +283,6 @@ class Dendrogram(Stamped, Views, Conversions):
         """
         check_node(node, self.n_leaves + len(self.merges))
         return np.flatnonzero(leaves_below(self.merges, self.n_leaves, int(node)))
-
-    def leaves_order(self) -> NDArray[np.int64]:
-        """The order of the rows below a drawing of the tree, from left to right.
-
-        The rows of every node are adjacent; the part of a merge with the smaller number is on
-        the left, as in SciPy's ``leaves_list``. The trees of a forest are in the order of their
-        first rows.
-
-        Returns
-        -------
-        ndarray of shape (n_leaves,), int64
-
-        Examples
-        --------
-        >>> import fastrbhc
-        >>> fastrbhc.linkage([[0.0], [5.0], [1.0], [7.0]], "ward").leaves_order().tolist()
-        [0, 2, 1, 3]
-        """
-        starts, _ = leaf_spans(self.merges, self.n_leaves)
-        order = np.empty(self.n_leaves, np.int64)
-        order[starts[: self.n_leaves]] = np.arange(self.n_leaves)
-        return order
 
     def path(self) -> ClusteringPath:
         """Every distinct clustering along λ: λ, number of clusters, heaviest cluster, cost.

@@ -36,6 +36,7 @@ class Column(NamedTuple):
 
     label: str
     by_ratio: bool
+    is_spare: bool = False  # a place for levels that no row has
 
 
 class Telling(NamedTuple):
@@ -63,8 +64,8 @@ def top_columns(
     less: list[str] = [""] * k
     if not family.separable:
         apart = separations(geometry, clusters)[0]
-    labelled = _columns(family, n_columns, names)
-    for slot, columns, terms, own, rest in _contrasts(family, clusters, n_columns):
+    labelled = columns_of(family, n_columns, names)
+    for slot, columns, terms, own, rest in contrasts(family, clusters, n_columns):
         total, top = float(terms.sum()), columns[:0]
         if family.separable:
             apart[slot] = total
@@ -74,7 +75,7 @@ def top_columns(
             top = order[: min(n_top, np.count_nonzero(terms))]
             share[slot] = terms[top].sum() / total
         texts = [
-            f"{labelled[column].label} {_compared(labelled[column].by_ratio, *means)}"
+            f"{labelled[column].label} {compared(labelled[column].by_ratio, *means)}"
             for column, *means in zip(columns[top].tolist(), own[top], rest[top], strict=True)
         ]
         larger = own[top] > rest[top]
@@ -85,14 +86,14 @@ def top_columns(
     return {"apart": apart, "top_share": share, "more_of": more, "less_of": less}
 
 
-def _columns(family: Any, n_columns: int, names: Sequence[str] | None) -> Sequence[Column]:
-    """The columns of the statistics."""
+def columns_of(family: Any, n_columns: int, names: Sequence[str] | None) -> list[Column]:
+    """The columns of the statistics; those of a product block by block."""
     labels = [f"x{k}" for k in range(n_columns)] if names is None else names
     if hasattr(family, "blocks"):
         return [
             column
             for block in family.blocks
-            for column in _columns(
+            for column in columns_of(
                 block.family, len(block.columns), [labels[k] for k in block.columns]
             )
         ]
@@ -103,11 +104,11 @@ def _columns(family: Any, n_columns: int, names: Sequence[str] | None) -> Sequen
             for level in levels
         ]
         # Other levels of each column have a place too, which is empty in the rows of the fit.
-        return columns + [Column(label, True) for label in labels]
+        return columns + [Column(label, True, is_spare=True) for label in labels]
     return [Column(label, family.domain.lower >= 0.0) for label in labels]
 
 
-def _compared(by_ratio: bool, own: float, rest: float) -> str:
+def compared(by_ratio: bool, own: float, rest: float) -> str:
     """A mean beside that of the other rows: a ratio of counts, a difference of measurements."""
     if not by_ratio:
         return f"{own - rest:+.3g}"
@@ -117,7 +118,7 @@ def _compared(by_ratio: bool, own: float, rest: float) -> str:
     return f"{ratio:,.0f}×" if ratio >= _LARGE_RATIO else f"{ratio:.2g}×"
 
 
-def _contrasts(family: Any, clusters: Clusters, n_columns: int) -> Iterator[Telling]:
+def contrasts(family: Any, clusters: Clusters, n_columns: int) -> Iterator[Telling]:
     """Every cluster that has weight beside the others; none if it is the only one."""
     if hasattr(family, "blocks"):
         yield from _contrasts_of_blocks(family, clusters)
@@ -135,7 +136,7 @@ def _contrasts_of_blocks(family: Any, clusters: Clusters) -> Iterator[Telling]:
     """The same for a product: the columns of all blocks, one after another."""
     views = views_of_blocks(clusters, len(family.blocks))
     found = [
-        _contrasts(block.family, view, len(block.columns))
+        contrasts(block.family, view, len(block.columns))
         for block, view in zip(family.blocks, views, strict=True)
     ]
     widths = [statistics_of(block.family, len(block.columns)) for block in family.blocks]

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import subprocess
-from html.parser import HTMLParser
 from itertools import product
 
 import numpy as np
@@ -18,7 +14,6 @@ from rows import Row
 
 COLUMNS = ["result", "params", "version", "started_at", "duration", "stats_ci_99_a"]
 COLUMNS += ["stats_ci_99_b", "stats_q_25", "stats_q_75"]
-INSTALL = "apt-get update && apt-get install -y --no-install-recommends chromium"
 
 # Four commits; the last makes trees of "gaussian" half as slow again.
 HASHES = [digit * 40 for digit in "abcd"]
@@ -203,69 +198,6 @@ def test_the_page_refers_to_nothing_outside(results, tmp_path):
         "data:,",
     }
     assert "default-src 'none'" in text  # browsers refuse what the page might ask for
-
-
-class Elements(HTMLParser):
-    """All elements of a page: name, attributes and the text inside."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.found, self._open = [], []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        self.found.append({"tag": tag, "text": "", **dict(attributes)})
-        self._open.append(self.found[-1])
-
-    def handle_endtag(self, tag):
-        while self._open and self._open.pop()["tag"] != tag:
-            pass
-
-    def handle_data(self, data):
-        for element in self._open:
-            element["text"] += data
-
-    def of(self, tag, **attributes):
-        """Elements with these attributes, the class being one of several."""
-        wanted = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
-        return [
-            element
-            for element in self.found
-            if element["tag"] == tag
-            and all(value in (element.get(name) or "").split() for name, value in wanted.items())
-        ]
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    """A function that opens a page without network and returns what the browser made of it."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    if program is None:
-        message = f"no chromium to look at the page with; on Debian: {INSTALL}"
-        # Continuous integration has to have one, unless it says that it need not.
-        usual = "required" if os.environ.get("CI") == "true" else "optional"
-        if os.environ.get("FASTRBHC_BROWSER", usual) != "optional":
-            pytest.fail(message)
-        pytest.skip(message)
-    profile = tmp_path_factory.mktemp("profile")
-
-    def opened(path, where=""):
-        told = subprocess.run(
-            [
-                *(program, "--headless", "--no-sandbox", "--disable-gpu"),
-                *("--disable-dev-shm-usage", f"--user-data-dir={profile}"),
-                *("--host-resolver-rules=MAP * ~NOTFOUND", "--window-size=1400,1000"),
-                *("--virtual-time-budget=5000", "--dump-dom"),
-                f"{path.as_uri()}{where}",
-            ],
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert told.returncode == 0, told.stderr
-        return Elements(told.stdout)
-
-    return opened
 
 
 @pytest.fixture

@@ -150,8 +150,10 @@ def clusters_of_groups(
 def dissimilarities(geometry: Any, clusters: Clusters) -> NDArray[np.float64]:
     """d of all pairs of slots i < j, row by row; n(n − 1)/2 values, so for few clusters only."""
     n = clusters.weights.size
-    out = np.empty(n * (n - 1) // 2)
-    _all_pairs(geometry, clusters, new_scratch(geometry, clusters.means.shape[0]), out)
+    out, n_features = np.empty(n * (n - 1) // 2), clusters.means.shape[0]
+    scratch = new_scratch(geometry, n_features)
+    for start, stop in portions(n, n * max(n_features, 1)):
+        _all_pairs(geometry, clusters, scratch, out, start, stop)
     return out
 
 
@@ -327,10 +329,11 @@ def _add_scatter(geometry, clusters, means, residuals, weights, labels, start, s
 
 
 @kernel
-def _all_pairs(geometry, clusters, scratch, out):
-    entry = 0
-    for i in range(clusters.weights.size):
-        for j in range(i + 1, clusters.weights.size):
+def _all_pairs(geometry, clusters, scratch, out, start, stop):
+    n = clusters.weights.size
+    entry = start * (2 * n - start - 1) // 2
+    for i in range(start, stop):
+        for j in range(i + 1, n):
             out[entry] = dissimilarity(geometry, clusters, i, j, np.inf, scratch)
             entry += 1
 
