@@ -337,6 +337,8 @@ class Views:
         if self.n_trees > 1:
             below = "" if math.isinf(self.threshold) else f" below {self.threshold:g}"
             shape += f", {self.n_trees} trees{below}"
+        if self.approximate:
+            shape += ", approximate"
         highest = f", heights up to {self.heights.max():.6g}" if len(self.heights) else ""
         return f"<Dendrogram: {shape}{highest}>"
 
@@ -347,6 +349,8 @@ class Views:
         if len(self.heights):
             lines.append(("heights", f"{self.heights.min():.6g} to {self.heights.max():.6g}"))
         lines.append(("inversions", f"{self.n_inversions:,}"))
+        if self.approximate:
+            lines.append(("approximate", "yes: tree.approximation(X) says how good it is"))
         if self.family is not None:
             lines += family_lines(self.family, self.feature_names)
         if self.n_features is not None:
