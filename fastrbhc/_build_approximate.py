@@ -88,9 +88,7 @@ def build_approximate(
     all_threads = chosen._replace(n_threads=options.n_threads)
     with (
         Progress(options.progress, totals) as report,
-        planned_threads(
-            chosen._replace(n_threads=options.n_threads), geometry, clusters
-        ) as threads,
+        planned_threads(all_threads, geometry, clusters) as threads,
     ):
         report("neighbours", 0)
         state = _begun(clusters, places)

@@ -47,7 +47,7 @@ def places_of(family: Family, points: Any) -> Any:
     >>> from fastrbhc.families._places import places_of
     >>> counts = np.array([[0.0], [1.0], [4.0], [9.0]])
     >>> places_of(Poisson(smoothing=0.0001), Poisson().observe(counts)).ravel().round(1)
-    array([-1. , -0.6,  0.3,  1. ], dtype=float32)
+    array([-1. , -0.3,  0.3,  1. ], dtype=float32)
     """
     parts = _parts(family, points)
     if not any(map(issparse, parts)):

@@ -7,6 +7,7 @@ dependencies are imported when they are called.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
@@ -15,6 +16,7 @@ from fastrbhc.families._description import family_lines
 from fastrbhc.tree.origin import family_for, missing_in
 
 if TYPE_CHECKING:
+    from fastrbhc.approximation.report import ApproximationReport
     from fastrbhc.families import Family
 
 
@@ -207,6 +209,71 @@ class Views:
             random_state=random_state,
             n_jobs=n_jobs,
             progress=progress,
+        )
+
+    def approximation(
+        self: Any,
+        X: ArrayLike,
+        *,
+        family: str | Family | None = None,
+        n_clusters: Sequence[int] | None = None,
+        n_merges: int = 200,
+        n_rows: int = 5_000,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+    ) -> ApproximationReport:
+        """How good an approximate tree is: merges of nearest pairs, and cuts beside exact ones.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_leaves, d)
+            The rows of the tree. Their weights are those of the tree.
+        family : str or record, optional
+            Another family than the one that the tree remembers.
+        n_clusters : list of int, optional
+            Cuts to compare; by default those of 10, 100 and 1,000 clusters that have 20 sampled
+            rows per cluster.
+        n_merges : int, default=200
+            The number of merges that are compared with all clusters of their time.
+        n_rows : int, default=5000
+            The number of rows of the exact tree that cuts are compared with.
+        random_state : int, RandomState or None, default=0
+            Seed of both samples.
+        n_jobs : int, optional
+            Number of threads, see `linkage`.
+
+        Returns
+        -------
+        ApproximationReport
+            A sentence, a table, and the numbers in them.
+
+        Notes
+        -----
+        All merges are made once more, and each of those drawn takes two values of d for every
+        cluster of its time.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import fastrbhc
+        >>> X = np.random.default_rng(0).normal(size=(300, 3))
+        >>> report = fastrbhc.linkage(X, "ward").approximation(X)
+        >>> report.share, report.interval[1]
+        (1.0, 1.0)
+        """
+        from fastrbhc._row_validation import check_rows
+        from fastrbhc.approximation.examine import checked_examination
+
+        known = family_for(self, family)
+        return checked_examination(
+            self,
+            check_rows(X, known, layout="auto"),
+            known,
+            n_merges=n_merges,
+            n_rows=n_rows,
+            n_clusters=n_clusters,
+            random_state=random_state,
+            n_jobs=n_jobs,
         )
 
     def plot(self: Any, ax: Any = None, **options: Any) -> Any:
