@@ -29,6 +29,7 @@ import numpy as np
 from benchmarks.datasets import blobs, counts, normal, proportions, uniform
 from benchmarks.memory import resident
 from benchmarks.timing import Compared, against_scipy, compare, warm_up
+from descent_peers import against_descent
 from distributed_peers import against_memory
 from product_peers import against_dearest, against_kd_tree, against_ward
 from recorded import add_options, commit_of, keep
@@ -289,6 +290,11 @@ def beyond_memory(size: Size) -> Iterator[Row]:
     yield from against_memory(size, of_ratio)
 
 
+def approximate_trees(size: Size) -> Iterator[Row]:
+    """22: wide rows, by near neighbours."""
+    yield from against_descent(size, real, of_ratio)
+
+
 WORK: dict[int, Callable[[Size], Iterator[Row]]] = {
     1: points_in_the_plane,
     2: points_in_space,
@@ -311,6 +317,7 @@ WORK: dict[int, Callable[[Size], Iterator[Row]]] = {
     19: mixed_columns,
     20: mixed_columns_and_kd,
     21: beyond_memory,
+    22: approximate_trees,
 }
 
 
