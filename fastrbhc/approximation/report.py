@@ -61,7 +61,9 @@ class ApproximationReport:
 
     A cut is compared with the exact tree of a sample of the rows. That tree was fitted to the very
     rows that the cost is computed of, and the tree to all rows: with few rows per cluster the
-    former has an advantage, which says nothing about the approximation. ``again`` has none.
+    former has an advantage, which says nothing about the approximation. ``again``, the cost with
+    an approximate tree of the same sample, has none, so that the sentence is about that; if all
+    rows are compared, it is about the tree itself.
 
     Attributes
     ----------
@@ -86,8 +88,8 @@ class ApproximationReport:
     >>> X = rng.normal(size=(600, 10)) + 4 * rng.normal(size=(30, 10)).repeat(20, axis=0)
     >>> report = fastrbhc.linkage(X, "ward").approximation(X, n_clusters=[10, 30])
     >>> print(report)  # doctest: +NORMALIZE_WHITESPACE
-    All of 200 merges drawn at random joined a nearest pair (95 % interval 98 to 100 %); cuts cost
-    as much as those of the exact tree.
+    All of 200 merges drawn at random joined a nearest pair (95 % interval 98 to 100 %); its cuts
+    cost as much as those of the exact tree.
     <BLANKLINE>
     Cuts beside the exact tree of all 600 rows
       clusters   cost above   again   agreement
@@ -131,15 +133,17 @@ class ApproximationReport:
         return f"{found}; {self._about_cuts()}."
 
     def _about_cuts(self) -> str:
-        whose = "the exact tree" if self.n_rows == self.n_leaves else "the exact tree of a sample"
-        excesses = [cut.excess for cut in self.cuts]
-        least, most = (_percent(end) for end in (min(excesses), max(excesses)))
-        if least == most == _percent(0.0):
-            return f"cuts cost as much as those of {whose}"
-        if least == most:
-            return f"cuts cost {_more_or_less(max(excesses))} than those of {whose}"
-        ends = f"between {_more_or_less(min(excesses))} and {_more_or_less(max(excesses))}"
-        return f"cuts cost {ends} than those of {whose}"
+        """About cuts of the tree, or if only a sample is compared, of an approximate tree of it."""
+        whole = self.n_rows == self.n_leaves
+        excesses = [cut.excess if whole else cut.excess_again for cut in self.cuts]
+        least, most = min(excesses), max(excesses)
+        what = "its cuts cost" if whole else "cuts of such a tree of a sample cost"
+        if _percent(least) == _percent(most) == _percent(0.0):
+            return f"{what} as much as those of the exact tree"
+        ends = f"between {_more_or_less(least)} and {_more_or_less(most)}"
+        if _percent(least) == _percent(most):
+            ends = _more_or_less(most)
+        return f"{what} {ends} than those of the exact one"
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         rows: list[tuple[str, ...]]
