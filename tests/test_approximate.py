@@ -187,7 +187,7 @@ def test_products_with_categories():
     X, labels = blobs(d=2)
     table = np.column_stack([X, labels % 3, rng.integers(4, size=400)])
     family = {"ward": [0, 1], "categorical": [2, 3]}
-    tree = approximate(table, "poisson")
+    tree = approximate(table, family)
     assert tree.n_trees == 1
     for k in (5, 40):
         assert cost(tree, k) < 1.05 * cheapest(table, family, k)
