@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, issparse
 from fastrbhc._engine.agglomeration.merge_log import MergeLog, Merges
 from fastrbhc._engine.agglomeration.shortlists import merge_along_shortlists
 from fastrbhc._engine.clusters.duplicates import distinct_points, with_repeated_rows
-from fastrbhc._engine.clusters.observations import weighted
+from fastrbhc._engine.clusters.observations import take, weighted
 from fastrbhc._engine.clusters.principal_axes import rotate_to_principal_axes
 from fastrbhc._engine.clusters.record import Clusters, gather
 from fastrbhc._engine.geometry.contract import usual_backend
@@ -31,7 +31,7 @@ from fastrbhc._engine.planning.execution import (
 )
 from fastrbhc._engine.planning.plan import Plan, plan
 from fastrbhc._engine.threads import Threads
-from fastrbhc._near_rows import near_rows
+from fastrbhc._near_rows import near_rows, order_by_place
 from fastrbhc._options import CheckedOptions
 from fastrbhc._progress import Progress
 from fastrbhc.families import Family, geometry_of
@@ -77,6 +77,9 @@ def build_approximate(
     enough = few_enough(family, n_points)
     places = places_of(family, points) if n_points > enough else None
     points = rotate_to_principal_axes(geometry, points)
+    order = None if places is None else order_by_place(places)
+    if order is not None:
+        points = take(points, order)
     algorithm = "levels" if family.reducible else "greedy"
     usual = usual_backend(geometry, points.shape[1])
     chosen = plan(
@@ -84,6 +87,8 @@ def build_approximate(
     )
     clusters = planned_clusters(chosen, geometry, points)
     del points
+    if order is not None:  # ranks, which decide ties, do not depend on it
+        clusters.ranks[:n_points] = order[clusters.ranks[:n_points]]
     totals = {"neighbours": n_points, "merging": n_points - 1}
     all_threads = chosen._replace(n_threads=options.n_threads)
     with (
@@ -116,7 +121,7 @@ def few_enough(family: Family, n: int) -> int:
 
 
 def _begun(clusters: Clusters, places: Any) -> _State:
-    """All points as clusters. Sparse ones are not in the order of the points in their slots."""
+    """All points as clusters. Slots are not always in the order of the points."""
     n = clusters.n_slots
     points = clusters.ranks[:n].astype(np.int64)
     if places is not None and (points[1:] < points[:-1]).any():
