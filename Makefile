@@ -8,7 +8,7 @@ PYTEST = $(BIN)/python -m pytest
 TWO_WORKERS = -n 2 --dist loadfile
 
 .PHONY: demo test lint types docs test-notebooks notebooks test-families test-indices test-thorough test-stress fuzz calibration \
-	labelled mixed cells test-compile-all test-package test-lowest test-anndata baselines bench bench-all bench-compare bench-peers bench-distributed bench-compile record dashboard clean
+	labelled mixed cells test-compile-all test-package test-lowest test-approximate test-anndata baselines bench bench-all bench-compare bench-peers bench-distributed bench-compile record dashboard clean
 
 # Installed again whenever the metadata change. The demo needs fewer packages than the tests.
 $(VENV)/runtime: pyproject.toml
@@ -135,6 +135,10 @@ test-lowest:
 	$(VENV)-lowest/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python \
 		--resolution lowest-direct --editable ".[dev]" "pyparsing>=3.1,<3.2"
 	$(VENV)-lowest/bin/python -m pytest -q $(TWO_WORKERS) tests
+
+# Trees with near neighbours of pynndescent, which compiles for half a minute in every process.
+test-approximate: $(VENV)/installed
+	$(PYTEST) -q tests/descent/descent_trees.py
 
 # Cells of an AnnData, with the packages anndata and scanpy, in a separate environment: they ask for other
 # versions of some packages.

@@ -29,6 +29,7 @@ import numpy as np
 from benchmarks.datasets import blobs, counts, normal, proportions, uniform
 from benchmarks.memory import resident
 from benchmarks.timing import Compared, against_scipy, compare, warm_up
+from descent_peers import against_descent
 from distributed_peers import against_memory
 from graph_peers import against_spanning_tree, against_ward_tree, growth_with_pixels
 from product_peers import against_dearest, against_kd_tree, against_ward
@@ -291,10 +292,15 @@ def beyond_memory(size: Size) -> Iterator[Row]:
 
 
 def pixels(size: Size) -> Iterator[Row]:
-    """22: images, of which only adjacent pixels merge."""
+    """23: images, of which only adjacent pixels merge."""
     yield from against_ward_tree(size, of_ratio)
     yield from growth_with_pixels(size, of_ratio)
     yield from against_spanning_tree(lambda n: real_rows("photo_pixels_4m", n), size, of_ratio)
+
+
+def approximate_trees(size: Size) -> Iterator[Row]:
+    """22: wide rows, by near neighbours."""
+    yield from against_descent(size, real, of_ratio)
 
 
 WORK: dict[int, Callable[[Size], Iterator[Row]]] = {
@@ -319,7 +325,8 @@ WORK: dict[int, Callable[[Size], Iterator[Row]]] = {
     19: mixed_columns,
     20: mixed_columns_and_kd,
     21: beyond_memory,
-    22: pixels,
+    22: approximate_trees,
+    23: pixels,
 }
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastrbhc._build_approximate import build_approximate
 from fastrbhc._build_on_graph import build_on_graph
 from fastrbhc._engine.agglomeration.direct import direct
 from fastrbhc._engine.agglomeration.merge_log import Merges
@@ -30,7 +31,7 @@ from fastrbhc._engine.planning.execution import (
     worth_dividing,
 )
 from fastrbhc._engine.planning.plan import Plan, plan
-from fastrbhc._options import CheckedOptions
+from fastrbhc._options import APPROXIMATE, CheckedOptions
 from fastrbhc._progress import Progress
 from fastrbhc.families import Family, geometry_of
 from fastrbhc.families._missing import observe
@@ -66,6 +67,8 @@ def build(
         )
     if options.connections is not None:
         return build_on_graph(X, family, sample_weight, options, origin)
+    if options.neighbors == APPROXIMATE:
+        return build_approximate(X, family, sample_weight, options, origin)
     rows = weighted(observe(family, X), sample_weight)
     geometry = geometry_of(family, rows)
     del X

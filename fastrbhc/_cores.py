@@ -30,6 +30,11 @@ def available_cores() -> int:
     return max(1, min(allowed, usual, _granted()))
 
 
+def numba_threads() -> int:
+    """The most threads that Numba's own parallel kernels can have in this process."""
+    return int(_config.NUMBA_NUM_THREADS)
+
+
 @functools.cache
 def _granted() -> int:
     """The least of all limits, rounded up; looked up once, which takes longer than a small tree."""

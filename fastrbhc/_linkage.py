@@ -67,13 +67,22 @@ def linkage(
         is for reducible families, and its tree is the greedy one. "nn_chain" merges one such pair
         after another; if the family is not reducible, its tree can differ from the greedy one.
         "auto" is "levels" if the family is reducible, and "greedy" otherwise.
-    neighbors : {"auto", "brute", "kd_tree", "inverted"}, default="auto"
+    neighbors : {"auto", "brute", "kd_tree", "inverted", "approximate"}, default="auto"
         How nearest clusters are found: "brute" scans all of them, "kd_tree" searches only boxes
         that may contain a nearer one. The tree is the same, to the bit. "auto" chooses the kd-tree
         for few columns. Memory is O(n) with either, and both make sparse rows dense. "inverted"
         is for counts that are mostly zero. It makes rows sparse, and adds up what a cluster shares
         with all others column by column; heights agree with those of dense rows to about 13
         digits. "auto" chooses it for large sparse matrices with many columns.
+
+        "approximate" builds another tree, for rows that are too wide and too many to scan: near
+        neighbours merge first, found by pynndescent (``pip install "fastrbhc[approximate]"``), and
+        some thousand clusters that are left merge exactly. Every height is the exact d of what was
+        merged, but a nearer pair may have been missed: ``tree.approximate`` is True, and
+        `Dendrogram.approximation` says how good the tree is. Not together with ``audit``, another
+        ``algorithm``, ``missing`` or ``connectivity``; with λ the whole tree is built and cut. From
+        about 45,000 rows of 50 columns on, the tree depends on ``n_jobs``, as what pynndescent
+        finds does; the seed is fixed. See the page ``docs/wide-rows.md``.
     threshold : float or {"predictive", "gap", "evidence", "kmeans"}, optional
         λ: a pair is merged only if d < λ, and the result is a forest. By default the whole tree is
         built, which can be cut at any λ afterwards; a greedy tree cut at λ gives that forest. In a
@@ -93,7 +102,7 @@ def linkage(
         Messages and `Dendrogram.summary` use them.
     n_jobs : int, optional
         Number of threads. None or -1 stands for NUMBA_NUM_THREADS, by default one per core that the
-        process may use. The result does not depend on it.
+        process may use. The result does not depend on it, unless neighbors="approximate".
     progress : bool, default=False
         Show a progress bar, and the number of kernels compiled, if any.
     audit : bool or "sample", default=False

@@ -15,6 +15,7 @@ _EXTRAS = {
     "networkx": "graphs",
     "pandas": "frames",
     "pyarrow": "distributed",
+    "pynndescent": "approximate",
 }
 
 

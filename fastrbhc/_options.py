@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 # The keys of ALGORITHMS and BACKENDS in the engine, which tests compare with these.
 ALGORITHM_NAMES = ("auto", "greedy", "levels", "nn_chain")
-NEIGHBOR_NAMES = ("auto", "brute", "kd_tree", "inverted")
+# "approximate" is not a way to the same tree, as all others are: see `_build_approximate`.
+APPROXIMATE = "approximate"
+NEIGHBOR_NAMES = ("auto", "brute", "kd_tree", "inverted", APPROXIMATE)
 # What NaN may mean: an error, or a cell that was not observed.
 MISSING_NAMES = ("error", "ignore")
 # Ways to choose λ: functions in `fastrbhc.selection`, for the first, and `fastrbhc.thresholds`.
@@ -50,6 +52,8 @@ class LinkageOptions:
         check_choice(self.neighbors, "neighbors", NEIGHBOR_NAMES)
         check_algorithm(self.algorithm, family)
         check_missing(self.missing, family, self.algorithm)
+        if self.neighbors == APPROXIMATE:
+            self._check_approximate()
         choice = self.threshold if isinstance(self.threshold, str) else None
         if choice is not None and choice not in THRESHOLD_NAMES:
             names = ", ".join(map(repr, THRESHOLD_NAMES))
@@ -65,10 +69,34 @@ class LinkageOptions:
             self.missing,
         )
 
+    def _check_approximate(self) -> None:
+        """Reject options that have no meaning for approximate trees; see that pynndescent is there.
+
+        Other libraries are asked for near neighbours, and the order of merging is that of d.
+        """
+        if self.algorithm not in ("auto", "greedy"):
+            raise ValueError(
+                f"algorithm={self.algorithm!r} finds the same tree in another order, and "
+                "neighbors='approximate' another tree: leave one of them out"
+            )
+        if self.audit is not False:
+            raise ValueError(
+                "audit= certifies exact trees. With neighbors='approximate' leave it out, and ask "
+                "tree.approximation(X) how good the tree is"
+            )
+        if self.missing != "error":
+            raise ValueError(
+                "missing='ignore' is not there with neighbors='approximate': neighbours are found "
+                "by distances, and rows that were not observed in the same columns have none"
+            )
+        from fastrbhc._near_rows import require_near_rows
+
+        require_near_rows()
+
 
 def layout_for(neighbors: str) -> str:
     """How rows have to be stored for an option ``neighbors``; see `check_rows`."""
-    if neighbors == "auto":
+    if neighbors in ("auto", APPROXIMATE):
         return "auto"
     from fastrbhc._engine.neighbors.backends import BACKENDS
 

@@ -18,7 +18,7 @@ from fastrbhc._engine.kernel_cache import KernelCacheImpl
 _config: Any = numba.config
 
 _REQUIRED = ("numpy", "numba", "llvmlite", "scipy", "scikit-learn", "threadpoolctl", "tqdm")
-_OPTIONAL = ("matplotlib", "pandas", "networkx", "ipywidgets", "anndata")
+_OPTIONAL = ("matplotlib", "pandas", "networkx", "ipywidgets", "anndata", "pynndescent")
 # The CPU features that determine how kernels are vectorised, out of about a hundred.
 _FEATURES = ("sse4.2", "avx", "avx2", "fma", "avx512f", "avx512dq", "avx512vl", "neon", "sve")
 _VARIABLES = (

@@ -66,13 +66,13 @@ class RBHC(ForNewRows, TreeEstimator):
         Number of k-means clusters per guessed cluster in the heuristic.
     algorithm : {"auto", "greedy", "levels", "nn_chain"}, default="auto"
         See `linkage`.
-    neighbors : {"auto", "brute", "kd_tree"}, default="auto"
+    neighbors : {"auto", "brute", "kd_tree", "inverted", "approximate"}, default="auto"
         See `linkage`.
     compute_full_tree : bool, default=False
         Continue to the root beyond the threshold, so that the tree can be cut elsewhere too. If the
         threshold is chosen from the tree, the whole tree is always built.
     n_jobs : int, optional
-        Number of threads; the result does not depend on it.
+        Number of threads; the result does not depend on it, unless neighbors="approximate".
     progress : bool, default=False
         Show a progress bar.
     random_state : int, RandomState or None

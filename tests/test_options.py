@@ -52,7 +52,7 @@ def table(tmp_path):
 
 def test_the_names_of_algorithms_are_those_of_the_engine():
     assert ("auto", *ALGORITHMS) == ALGORITHM_NAMES
-    assert ("auto", *BACKENDS) == NEIGHBOR_NAMES
+    assert ("auto", *BACKENDS, "approximate") == NEIGHBOR_NAMES
 
 
 def test_the_function_has_them_all_with_weights_names_and_a_graph():

@@ -7,6 +7,7 @@ dependencies are imported when they are called.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
@@ -15,6 +16,7 @@ from fastrbhc.families._description import family_lines
 from fastrbhc.tree.origin import family_for, missing_in
 
 if TYPE_CHECKING:
+    from fastrbhc.approximation.report import ApproximationReport
     from fastrbhc.assessment.report import ClusterAssessment
     from fastrbhc.families import Family
     from fastrbhc.families._interface import FamilyLike
@@ -212,6 +214,71 @@ class Views:
             progress=progress,
         )
 
+    def approximation(
+        self: Any,
+        X: ArrayLike,
+        *,
+        family: str | Family | None = None,
+        n_clusters: Sequence[int] | None = None,
+        n_merges: int = 200,
+        n_rows: int = 5_000,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+    ) -> ApproximationReport:
+        """How good an approximate tree is: merges of nearest pairs, and cuts beside exact ones.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_leaves, d)
+            The rows of the tree. Their weights are those of the tree.
+        family : str or record, optional
+            Another family than the one that the tree remembers.
+        n_clusters : list of int, optional
+            Cuts to compare; by default those of 10, 100 and 1,000 clusters that have 20 sampled
+            rows per cluster.
+        n_merges : int, default=200
+            The number of merges that are compared with all clusters of their time.
+        n_rows : int, default=5000
+            The number of rows of the exact tree that cuts are compared with.
+        random_state : int, RandomState or None, default=0
+            Seed of both samples.
+        n_jobs : int, optional
+            Number of threads, see `linkage`.
+
+        Returns
+        -------
+        ApproximationReport
+            A sentence, a table, and the numbers in them.
+
+        Notes
+        -----
+        All merges are made once more, and each of those drawn takes two values of d for every
+        cluster of its time.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import fastrbhc
+        >>> X = np.random.default_rng(0).normal(size=(300, 3))
+        >>> report = fastrbhc.linkage(X, "ward").approximation(X)
+        >>> report.share, report.interval[1]
+        (1.0, 1.0)
+        """
+        from fastrbhc._row_validation import check_rows
+        from fastrbhc.approximation.examine import checked_examination
+
+        known = family_for(self, family)
+        return checked_examination(
+            self,
+            check_rows(X, known, layout="auto"),
+            known,
+            n_merges=n_merges,
+            n_rows=n_rows,
+            n_clusters=n_clusters,
+            random_state=random_state,
+            n_jobs=n_jobs,
+        )
+
     def plot(self: Any, ax: Any = None, **options: Any) -> Any:
         """Draw the highest merges, coloured at a threshold or number of clusters.
 
@@ -369,6 +436,8 @@ class Views:
         if self.n_trees > 1:
             below = "" if math.isinf(self.threshold) else f" below {self.threshold:g}"
             shape += f", {self.n_trees} trees{below}"
+        if self.approximate:
+            shape += ", approximate"
         highest = f", heights up to {self.heights.max():.6g}" if len(self.heights) else ""
         return f"<Dendrogram: {shape}{highest}>"
 
@@ -379,6 +448,8 @@ class Views:
         if len(self.heights):
             lines.append(("heights", f"{self.heights.min():.6g} to {self.heights.max():.6g}"))
         lines.append(("inversions", f"{self.n_inversions:,}"))
+        if self.approximate:
+            lines.append(("approximate", "yes: tree.approximation(X) says how good it is"))
         if self.family is not None:
             lines += family_lines(self.family, self.feature_names)
         if self.n_features is not None:

@@ -116,6 +116,11 @@ class Dendrogram(Stamped, Leaves, Views, Conversions):
         return is_greedy(self.origin) if self.audit is None else self.audit.certified
 
     @property
+    def approximate(self) -> bool:
+        """Whether it was built with ``neighbors="approximate"``; `approximation` says how well."""
+        return self.origin is not None and self.origin.approximate
+
+    @property
     def n_trees(self) -> int:
         """Number of trees: 1, or more if merging stopped at a threshold."""
         return self.n_leaves - len(self.merges)

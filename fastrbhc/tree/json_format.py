@@ -87,6 +87,9 @@ def to_json(tree: Dendrogram, names: Sequence[Any] | None = None) -> str:
         ``connectivity``
             "graph" if only clusters merged that were adjacent in a graph, "joined" if the pieces of
             the graph were joined afterwards; otherwise there is no such item.
+        ``approximate``
+            true if only near neighbours were compared until few clusters were left; otherwise there
+            is no such item.
         ``names``
             One name per row, if given.
 
@@ -136,6 +139,7 @@ def content_of(tree: Dendrogram) -> dict[str, Any]:
         **({} if missing == "error" else {"missing": missing}),
         **({} if algorithm is None else {"algorithm": algorithm}),
         **({} if connectivity is None else {"connectivity": connectivity}),
+        **({"approximate": True} if tree.approximate else {}),
     }
 
 
@@ -245,7 +249,10 @@ def _origin(content: dict[str, Any]) -> Origin | None:
     if algorithm is not None and algorithm not in ALGORITHMS:
         raise ValueError(f"this tree has the algorithm {algorithm!r}, which is not known")
     connectivity = content.get("connectivity")
-    return Origin(known, n, names, written, missing, algorithm, connectivity)
+    approximate = content.get("approximate", False)
+    if not isinstance(approximate, bool):
+        raise ValueError(f"this tree has approximate {approximate!r}: true or false was expected")
+    return Origin(known, n, names, written, missing, algorithm, connectivity, approximate)
 
 
 def _chosen(content: dict[str, Any], tree: Dendrogram) -> Chosen | None:

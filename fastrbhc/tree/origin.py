@@ -72,6 +72,8 @@ class Origin:
     connectivity : {"graph", "joined"} or None
         "graph" if only clusters merged that were adjacent in a graph, "joined" if the pieces of
         that graph were joined afterwards as if all were adjacent. None if there was no graph.
+    approximate : bool
+        Whether only near neighbours were compared until few clusters were left.
     """
 
     family: Family | None
@@ -81,13 +83,15 @@ class Origin:
     missing: str = "error"
     algorithm: str | None = None
     connectivity: str | None = None
+    approximate: bool = False
 
     # Families go into pickles by name: a class from a notebook cannot be found in another process,
     # and the tree should be read there all the same.
     def __reduce__(self) -> tuple[Any, ...]:
         family = None if self.family is None else described(self.family)
         columns = self.n_features, self.feature_names, self.version
-        return _restored, (family, *columns, self.missing, self.algorithm, self.connectivity)
+        how = self.missing, self.algorithm, self.connectivity, self.approximate
+        return _restored, (family, *columns, *how)
 
 
 def _restored(family: Any, *others: Any) -> Origin:
@@ -134,6 +138,8 @@ def is_greedy(origin: Origin | None) -> bool | None:
     """Whether a tree of that origin is the greedy one for certain; None if that is unknown."""
     if origin is None or origin.algorithm is None or origin.family is None:
         return None
+    if origin.approximate:
+        return False
     # With missing cells, no d is reducible.
     reducible = origin.family.reducible and origin.missing == "error"
     return origin.algorithm in ("greedy", "levels") or reducible
