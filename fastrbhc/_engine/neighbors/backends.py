@@ -20,8 +20,14 @@ class Backend(NamedTuple):
     sparse: bool = False  # whether it is for clusters of sparse rows, and only for these
 
 
+def _blk(g, c, t, a):
+    import os
+    from fastrbhc._engine.neighbors.blocks import blocks
+    return blocks(g, c, t) if c.n_slots >= 4096 and not os.environ.get("NOBLK") else brute(g, c, t, a)
+
+
 BACKENDS = {
-    "brute": Backend(brute, scans=True),
+    "brute": Backend(_blk, scans=True),
     "kd_tree": Backend(kd_tree, scans=False),
     "inverted": Backend(inverted, scans=True, sparse=True),
 }

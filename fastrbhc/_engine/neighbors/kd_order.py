@@ -17,16 +17,25 @@ _PART = 1 << 18
 
 
 @record
-class Parts:
-    """Slots that are being ordered, with copies of their means, and the nodes so far."""
+class Copying:
+    """The task of `_copy_means`."""
 
     means: NDArray[np.float64]  # (d, n) of the clusters
     widths: NDArray[np.float64]  # (d,), factors that make columns comparable
+    slots: NDArray[np.int64]
+    rows: NDArray[np.float64]
+
+
+@record
+class Parts:
+    """Slots that are being ordered, with copies of their means, and the nodes so far."""
+
     rows: NDArray[np.float64]  # (…, d), in the order so far
     slots: NDArray[np.int64]  # (…,)
     starts: NDArray[np.int64]  # the first row of each node
     stops: NDArray[np.int64]  # the first row after it
     size: int  # number of places per node
+    leaf: int  # number of places below which the order does not matter
 
 
 def tree_order(
@@ -41,10 +50,22 @@ def tree_order(
     The left half of every node is full, so that a node's slots are known from its number.
     """
     rows = np.empty((slots.size, clusters.means.shape[0]))
+    copying = Copying(clusters.means, widths, slots, rows)
+    threads.run(partial(_copy_means, copying), slots.size, 1e-8)
+    return order_of_rows(rows, slots, capacity, threads, LEAF_SIZE)
+
+
+def order_of_rows(
+    rows: NDArray[np.float64],
+    slots: NDArray[np.int64],
+    capacity: int,
+    threads: Threads,
+    leaf: int,
+) -> NDArray[np.int64]:
+    """The same for the rows of the slots, which are overwritten, and leaves of any size."""
     starts, stops = np.zeros(1, np.int64), np.array([slots.size])
-    parts = Parts(clusters.means, widths, rows, slots, starts, stops, capacity)
-    threads.run(partial(_copy_means, parts), slots.size, 1e-8)
-    while parts.size > (_PART if starts.size >= 2 * threads.count else 1024):
+    parts = Parts(rows, slots, starts, stops, capacity, leaf)
+    while parts.size > (_PART if starts.size >= 2 * threads.count else max(1024, leaf)):
         threads.run(partial(_split_parts, parts), starts.size, 1e-8 * slots.size / starts.size)
         half = parts.size // 2
         middles = np.minimum(starts + half, stops)
@@ -56,8 +77,8 @@ def tree_order(
 
 
 @kernel
-def _copy_means(parts, first, last, scratch):
-    means, widths, slots, rows = parts.means, parts.widths, parts.slots, parts.rows
+def _copy_means(copying, first, last, scratch):
+    means, widths, slots, rows = copying.means, copying.widths, copying.slots, copying.rows
     for row in range(first, last):
         for k in range(means.shape[0]):
             rows[row, k] = widths[k] * means[k, slots[row]]
@@ -81,7 +102,7 @@ def _arrange_parts(parts, first, last, scratch):
         while depth > 0:
             depth -= 1
             start, stop, size = waiting[3 * depth], waiting[3 * depth + 1], waiting[3 * depth + 2]
-            while size > LEAF_SIZE:
+            while size > parts.leaf:
                 size //= 2
                 if stop - start > size:
                     _split(parts.rows, parts.slots, start, stop, start + size, scratch.bounds)
