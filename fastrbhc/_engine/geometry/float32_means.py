@@ -8,7 +8,6 @@ themselves only if a pair may be near.
 from __future__ import annotations
 
 import numpy as np
-
 from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.record import Clusters, merge_means
@@ -19,7 +18,7 @@ from fastrbhc._engine.records import replaced
 # The share of the variance that the leading axes of a rotated mirror have.
 _LEADING_SHARE = 0.9
 # Rotating a union takes the square of the columns; axes are those of the first points.
-_MOST_ROTATED, _WORTH_ROTATING, _SAMPLE = 128, 2_000, 10_000
+_MOST_ROTATED, _WORTH_ROTATING, _SAMPLE = 128, 2_000, 2_000
 # Slots that are rotated together.
 _AT_A_TIME = 1 << 14
 
@@ -40,7 +39,10 @@ def with_rotated_mirror(clusters: Clusters) -> Clusters:
     if not (FEW_COLUMNS < values.shape[0] <= _MOST_ROTATED and n >= _WORTH_ROTATING):
         return clusters
     # Points are in hash order, so the first of them are a sample.
-    variances, axes = np.linalg.eigh(np.cov(values[:, : min(n, _SAMPLE)].astype(np.float64)))
+    sample = values[:, : min(n, _SAMPLE)].astype(np.float64)
+    sample -= sample.mean(axis=1, keepdims=True)
+    # Without BLAS, whose threads would outlast such a small product.
+    variances, axes = np.linalg.eigh(np.einsum("ki,mi->km", sample, sample))
     shares = np.cumsum(variances[::-1]) / variances.sum()
     leading = -(-(1 + int(np.searchsorted(shares, _LEADING_SHARE))) // 4) * 4
     if not 2 * leading <= values.shape[0]:
@@ -48,7 +50,7 @@ def with_rotated_mirror(clusters: Clusters) -> Clusters:
     axes = np.ascontiguousarray(axes.T[::-1])
     for first in range(0, values.shape[1], _AT_A_TIME):
         part = slice(first, first + _AT_A_TIME)
-        values[:, part] = axes @ _places(clusters, part)
+        values[:, part] = np.einsum("km,mi->ki", axes, _places(clusters, part))
     return replaced(clusters, mirror=replaced(clusters.mirror, axes=axes, leading=leading))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fastrbhc._engine.clusters.record import Clusters
-from fastrbhc._engine.neighbors.brute import brute
+from fastrbhc._engine.neighbors.blocks import scan
 from fastrbhc._engine.neighbors.inverted import inverted
 from fastrbhc._engine.neighbors.kd_tree import kd_tree
 from fastrbhc._engine.threads import Threads
@@ -20,14 +20,8 @@ class Backend(NamedTuple):
     sparse: bool = False  # whether it is for clusters of sparse rows, and only for these
 
 
-def _blk(g, c, t, a):
-    import os
-    from fastrbhc._engine.neighbors.blocks import blocks
-    return blocks(g, c, t) if c.n_slots >= 4096 and not os.environ.get("NOBLK") else brute(g, c, t, a)
-
-
 BACKENDS = {
-    "brute": Backend(_blk, scans=True),
+    "brute": Backend(scan, scans=True),
     "kd_tree": Backend(kd_tree, scans=False),
     "inverted": Backend(inverted, scans=True, sparse=True),
 }

@@ -25,24 +25,34 @@ from fastrbhc._engine.geometry.contract import (
     box_rows,
     candidate_pairs,
     column_widths,
+    dissimilarity,
+    for_clusters,
     lower_bounds,
     prepare_queries,
 )
 from fastrbhc._engine.jit import kernel
-from fastrbhc._engine.neighbors.brute import closer, nearest_in, take_group
+from fastrbhc._engine.neighbors.block_boxes import RUN, fit_run, fit_wide_box, include
+from fastrbhc._engine.neighbors.brute import Brute, closer, nearest_in, take_group
 from fastrbhc._engine.neighbors.contract import NONE_LOWERED, Lowered, hint_of, refit, refitting
 from fastrbhc._engine.neighbors.kd_order import order_of_rows
-from fastrbhc._engine.neighbors.kd_tree import WIDENED, BoxLayout, box_layout
+from fastrbhc._engine.neighbors.kd_tree import BoxLayout, box_layout
 from fastrbhc._engine.records import record
 from fastrbhc._engine.simd import LANES, lowest_set_bit
 from fastrbhc._engine.threads import Threads
 
-# Slots of a run, and of the runs whose boxes are bounded together.
-RUN = 64
+# Slots of a group of eight runs, whose boxes are bounded together, and of eight groups.
 _GROUP_OF_RUNS, _WIDE_GROUP = LANES * RUN, LANES * LANES * RUN
 
 # Queries that scan runs together: each is a bit of a number that is not negative.
 _TOGETHER = 60
+
+# With fewer clusters a scan of all takes a tenth of a second.
+FEWEST = 4_096
+# What boxes pass over is tried with so many queries. If they leave more than this share of the
+# runs, as they do if there is no structure, all slots are scanned.
+_QUERIES_TRIED, _MOST_LEFT = 200, 0.6
+# The order takes the widest coordinates in a sample.
+_MOST_ORDERED, _SAMPLE = 64, 2_000
 
 # Threads share the boxes to be refitted in so many parts.
 _PARTS = 16
@@ -109,17 +119,16 @@ class Blocks:
                     index, geometry, clusters, i, hint, queries.cutoff, older, scratch
                 )
             prepare_queries(geometry, clusters, group, 0, count, scratch)
-            home = group[count // 2] // _WIDE_GROUP
+            everyone, home = (1 << count) - 1, group[count // 2] // _WIDE_GROUP
             for step in range(last_group + 1):
                 g = _outward(home, step, last_group)
-                _mark(geometry, clusters, index.wide_boxes, g, group, (1 << count) - 1, values, wanted[0], scratch)
+                boxes, wide = index.boxes, index.wide_boxes
+                _mark(geometry, clusters, wide, g, everyone, values, wanted[0], scratch)
                 for w in range(LANES):
-                    if wanted[0, w]:
-                        _mark(geometry, clusters, index.boxes, LANES * g + w, group, wanted[0, w], values, wanted[1], scratch)
-                        for r in range(LANES):
-                            if wanted[1, r]:
-                                run = LANES * (LANES * g + w) + r
-                                _scan(index, geometry, clusters, run, wanted[1, r], count, older, values, slots, scratch)
+                    some, inner = wanted[0, w], LANES * g + w
+                    if some:
+                        _mark(geometry, clusters, boxes, inner, some, values, wanted[1], scratch)
+                        _scan_eight(index, geometry, clusters, queries, inner, count, scratch)
 
     def merged(index, clusters, i, j):
         if not np.isnan(clusters.weights[j]):  # a union has been undone
@@ -127,8 +136,8 @@ class Blocks:
         elif i != j:
             index.former_ages[i], index.ages[i] = index.ages[i], index.n_ages
             index.n_ages += 1
-        _include(index, clusters, i)
-        _include(index, clusters, j)
+        include(index, clusters, i)
+        include(index, clusters, j)
 
     def touch(index, i, j):
         index.touched[i // _GROUP_OF_RUNS] = True
@@ -140,8 +149,23 @@ class Blocks:
             if index.touched[group]:
                 index.touched[group] = False
                 for run in range(LANES * group, LANES * (group + 1)):
-                    _fit_run(index, clusters, run)
-                _fit_wide_box(index, group)
+                    fit_run(index, clusters, run)
+                fit_wide_box(index, group)
+
+
+def scan(geometry: Any, clusters: Clusters, threads: Threads, audited: bool) -> Blocks | Brute:
+    """The scan that suits the clusters, which fill the first slots: by blocks, or of all slots.
+
+    The tree is the same to the bit, so that it may depend on the values.
+    """
+    n = clusters.n_slots
+    bounded = hasattr(type(geometry), "box_bounds") and clusters.segments.places.shape[1] == 0
+    if audited or n < FEWEST or not bounded or clusters.means.shape[0] == 0:
+        return Brute()
+    index = blocks(geometry, clusters, threads)
+    adapted, scratch = for_clusters(geometry, clusters), threads.scratches[0]
+    left = _runs_left(index, adapted, clusters, -(-n // _QUERIES_TRIED), scratch)
+    return index if left <= _MOST_LEFT else Brute()
 
 
 def blocks(geometry: Any, clusters: Clusters, threads: Threads) -> Blocks:
@@ -177,10 +201,13 @@ def blocks(geometry: Any, clusters: Clusters, threads: Threads) -> Blocks:
 
 
 def _in_order(index: Blocks, slots: NDArray[np.int64], threads: Threads) -> NDArray[np.int64]:
-    """The slots in the order of a kd-tree whose leaves are runs."""
-    rows = np.empty((slots.size, index.widths.size))
-    for k, width in enumerate(index.widths):
-        rows[:, k] = width * index.coordinates[k, slots]
+    """The slots in the order of a kd-tree whose leaves are runs, by the widest coordinates."""
+    some = slots[:: -(-slots.size // _SAMPLE)]
+    spreads = index.widths * [np.std(coordinate[some]) for coordinate in index.coordinates]
+    widest = np.argsort(-spreads, kind="stable")[:_MOST_ORDERED]
+    rows = np.empty((slots.size, widest.size))
+    for column, k in enumerate(widest):
+        rows[:, column] = index.widths[k] * index.coordinates[k, slots]
     return order_of_rows(rows, slots, _places(slots.size), threads, RUN)
 
 
@@ -188,6 +215,24 @@ def _places(n: int) -> int:
     """A power of 2 of runs, with room for n slots."""
     runs = -(-n // RUN)
     return RUN << max(runs - 1, 0).bit_length()
+
+
+@kernel
+def _runs_left(index, geometry, clusters, step, scratch):
+    """The share of runs that every step-th slot would scan, given the nearest slot of its run."""
+    left, count = 0, 0
+    for i in range(0, clusters.n_slots, step):
+        best, start = np.inf, i // RUN * RUN
+        for j in range(start, min(start + RUN, clusters.n_slots)):
+            if j != i:
+                best = min(best, dissimilarity(geometry, clusters, i, j, best, scratch))
+        for g in range(index.boxes.shape[0]):
+            near = block_bounds(geometry, clusters, i, index.boxes, g, best, scratch)
+            while near:
+                near &= near - 1
+                left += 1
+        count += 1
+    return left * RUN / (count * clusters.n_slots)
 
 
 @kernel
@@ -201,24 +246,35 @@ def _outward(home, step, last):
 
 @kernel
 def _begin(index, geometry, clusters, i, hint, cutoff, older, scratch):
-    """The slot of the hint, or else that of the smallest bound around slot i, if nearer."""
-    ages = index.ages
-    slot = hint if not older or (hint >= 0 and ages[hint] < ages[i]) else -1
-    if slot < 0:
-        stop, smallest = min((i // RUN + 1) * RUN, clusters.n_slots), np.inf
-        start = max(stop - BLOCK, 0)
-        lower_bounds(geometry, clusters, i, start, stop, scratch)
+    """The nearest of the slot of the hint, if any, and the slots in the same run."""
+    ages, best, slot = index.ages, cutoff, np.int64(-1)
+    if hint >= 0 and not (older and ages[hint] > ages[i]):
+        best, slot = closer(geometry, clusters, i, hint, best, slot, scratch)
+    start = i // RUN * RUN
+    stop = min(start + RUN, clusters.n_slots)
+    bounds, smallest, first = scratch.bounds, np.inf, -1
+    lower_bounds(geometry, clusters, i, start, stop, scratch)
+    for s in range(stop - start):
+        j = start + s
+        if j in (i, slot) or (older and ages[j] > ages[i]):
+            bounds[s] = np.nan
+        elif bounds[s] < smallest:
+            smallest, first = bounds[s], s
+    # The one with the smallest bound comes first: its d often rejects the others. Exact values of
+    # some geometries overwrite the bounds, so that these are kept.
+    if first >= 0 and smallest <= best:
+        kept = scratch.other_bounds
         for s in range(stop - start):
-            j = start + s
-            if scratch.bounds[s] < smallest and j != i and not (older and ages[j] > ages[i]):
-                smallest, slot = scratch.bounds[s], j
-    if slot < 0:
-        return cutoff, np.int64(-1)
-    return closer(geometry, clusters, i, slot, cutoff, -1, scratch)
+            kept[s] = bounds[s]
+        best, slot = closer(geometry, clusters, i, start + first, best, slot, scratch)
+        for s in range(stop - start):
+            if s != first and kept[s] <= best:
+                best, slot = closer(geometry, clusters, i, start + s, best, slot, scratch)
+    return best, slot
 
 
 @kernel
-def _mark(geometry, clusters, boxes, g, group, queries, values, wanted, scratch):
+def _mark(geometry, clusters, boxes, g, queries, values, wanted, scratch):
     """Find which of some queries may be near clusters in the eight boxes of group g."""
     for lane in range(LANES):
         wanted[lane] = 0
@@ -226,7 +282,7 @@ def _mark(geometry, clusters, boxes, g, group, queries, values, wanted, scratch)
     while left:
         q = lowest_set_bit(left)
         left &= left - 1
-        i = group[q]
+        i = scratch.group[q]
         near = block_bounds(geometry, clusters, i, boxes, g, values[i], scratch)
         while near:
             lane = lowest_set_bit(near)
@@ -235,17 +291,28 @@ def _mark(geometry, clusters, boxes, g, group, queries, values, wanted, scratch)
 
 
 @kernel
-def _scan(index, geometry, clusters, run, wanted, count, older, values, slots, scratch):
-    """Look for the neighbours of some queries of the group in a run."""
-    group, pairs, ages = scratch.group, scratch.pairs, index.ages
-    start, stop = run * RUN, min((run + 1) * RUN, clusters.n_slots)
-    if older:
-        left = wanted
+def _scan_eight(index, geometry, clusters, queries, g, count, scratch):
+    """Scan the runs of group g for the queries to which they may be near."""
+    for lane in range(LANES):
+        run, wanted, left = LANES * g + lane, scratch.wanted[1, lane], scratch.wanted[1, lane]
         while left:
             q = lowest_set_bit(left)
             left &= left - 1
-            if index.eldest[run] >= ages[group[q]]:
+            i = scratch.group[q]
+            # The run of the query is known already, and in this one all may be younger.
+            younger = queries.halved and index.eldest[run] >= index.ages[i]
+            if i // RUN == run or younger:
                 wanted -= 1 << q
+        if wanted:
+            _scan(index, geometry, clusters, queries, run, wanted, count, scratch)
+
+
+@kernel
+def _scan(index, geometry, clusters, queries, run, wanted, count, scratch):
+    """Look for the neighbours of some queries of the group in a run."""
+    values, slots, older = queries.values, queries.neighbors, queries.halved
+    group, pairs, ages = scratch.group, scratch.pairs, index.ages
+    start, stop = run * RUN, min((run + 1) * RUN, clusters.n_slots)
     found = candidate_pairs(
         geometry, clusters, group, 0, count, wanted, start, stop, values, scratch
     )
@@ -255,87 +322,3 @@ def _scan(index, geometry, clusters, run, wanted, count, older, values, slots, s
             continue
         if j != i and j != slots[i] and not (older and ages[j] > ages[i]):
             values[i], slots[i] = closer(geometry, clusters, i, j, values[i], slots[i], scratch)
-
-
-@kernel
-def _fit_run(index, clusters, run):
-    """Fit the box of a run to its clusters."""
-    boxes, group, lane = index.boxes, run // LANES, run % LANES
-    start, stop = run * RUN, min((run + 1) * RUN, clusters.n_slots)
-    for k in range(index.columns.size):
-        low, high = np.inf, -np.inf
-        for s in range(start, stop):
-            mean = np.float64(index.coordinates[k, s])
-            low = mean if mean < low else low
-            high = mean if mean > high else high
-        if low <= high:
-            low, high = low - WIDENED * abs(low), high + WIDENED * abs(high)
-        boxes[group, index.columns[k], lane] = low
-        boxes[group, index.columns[k] + 1, lane] = high
-    lightest, eldest = np.inf, 2**31 - 1
-    for s in range(start, stop):
-        if clusters.weights[s] <= lightest:
-            lightest = clusters.weights[s]
-        if clusters.weights[s] > 0.0 and index.ages[s] < eldest:
-            eldest = np.int64(index.ages[s])
-    for k in range(index.weights.size):
-        boxes[group, index.weights[k], lane] = lightest
-    index.eldest[run] = eldest
-    for e in range(index.features.size):
-        low, high = np.inf, -np.inf
-        for s in range(start, stop):
-            if not np.isnan(clusters.weights[s]):
-                value = clusters.cached[s, index.features[e]]
-                low, high = min(low, value), max(high, value)
-        boxes[group, index.feature_rows[e], lane] = low
-        boxes[group, index.feature_rows[e] + 1, lane] = high
-
-
-@kernel
-def _fit_wide_box(index, group):
-    """Fit the box around eight runs to their boxes."""
-    for k in range(index.columns.size):
-        _fit_interval(index, group, index.columns[k])
-    for e in range(index.features.size):
-        _fit_interval(index, group, index.feature_rows[e])
-    lightest = np.inf
-    for lane in range(LANES):
-        lightest = min(lightest, index.boxes[group, index.weights[0], lane])
-    for k in range(index.weights.size):
-        index.wide_boxes[group // LANES, index.weights[k], group % LANES] = lightest
-
-
-@kernel
-def _fit_interval(index, group, row):
-    low, high = np.inf, -np.inf
-    for lane in range(LANES):
-        low = min(low, index.boxes[group, row, lane])
-        high = max(high, index.boxes[group, row + 1, lane])
-    index.wide_boxes[group // LANES, row, group % LANES] = low
-    index.wide_boxes[group // LANES, row + 1, group % LANES] = high
-
-
-@kernel
-def _include(index, clusters, i):
-    """Widen the boxes around slot i, if there is a cluster in it, to contain the cluster."""
-    if np.isnan(clusters.weights[i]):
-        return
-    run = i // RUN
-    _widen(index, clusters, i, index.boxes, run)
-    _widen(index, clusters, i, index.wide_boxes, run // LANES)
-
-
-@kernel
-def _widen(index, clusters, i, boxes, place):
-    group, lane = place // LANES, place % LANES
-    for k in range(index.columns.size):
-        row, mean = index.columns[k], np.float64(index.coordinates[k, i])
-        boxes[group, row, lane] = min(boxes[group, row, lane], mean - WIDENED * abs(mean))
-        boxes[group, row + 1, lane] = max(boxes[group, row + 1, lane], mean + WIDENED * abs(mean))
-    for k in range(index.weights.size):
-        row = index.weights[k]
-        boxes[group, row, lane] = min(boxes[group, row, lane], clusters.weights[i])
-    for e in range(index.features.size):
-        row, value = index.feature_rows[e], clusters.cached[i, index.features[e]]
-        boxes[group, row, lane] = min(boxes[group, row, lane], value)
-        boxes[group, row + 1, lane] = max(boxes[group, row + 1, lane], value)

@@ -6,8 +6,6 @@ before, and each pair is examined only by its younger cluster.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -95,11 +93,6 @@ class Brute:
                     scratch.hits[count] = start + s
                     count += 1
         return count
-
-
-def brute(geometry: Any, clusters: Clusters, threads: Threads, audited: bool) -> Brute:
-    """The backend over clusters that fill the first slots."""
-    return Brute()
 
 
 @kernel
