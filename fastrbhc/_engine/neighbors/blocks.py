@@ -208,7 +208,7 @@ def _in_order(index: Blocks, slots: NDArray[np.int64], threads: Threads) -> NDAr
     rows = np.empty((slots.size, widest.size))
     for column, k in enumerate(widest):
         rows[:, column] = index.widths[k] * index.coordinates[k, slots]
-    return order_of_rows(rows, slots, _places(slots.size), threads, RUN)
+    return order_of_rows(rows, slots, _places(slots.size), threads, RUN, by_variance=True)
 
 
 def _places(n: int) -> int:
