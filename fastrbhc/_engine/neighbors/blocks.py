@@ -176,7 +176,7 @@ def blocks(geometry: Any, clusters: Clusters, threads: Threads) -> Blocks:
     rows, widths = box_rows(geometry, n_features), np.ones(d)
     if coordinates is not clusters.means:
         rows, layout = 2 * d + 1, BoxLayout([2 * k for k in range(d)], [2 * d], [], [])
-    elif clusters.blocks:
+    elif hasattr(type(geometry), "column_widths"):
         widths = column_widths(geometry, clusters)
     index = Blocks(
         coordinates=coordinates,
