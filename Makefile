@@ -26,7 +26,7 @@ demo: $(VENV)/runtime
 
 # Tests of merging. Families with the same geometry run the same code, so one family per geometry is
 # enough; `make test-families` takes all.
-MERGING_TESTS = $(addprefix tests/test_,$(addsuffix .py,audit connectivity greedy kd_tree levels nn_chain own_family))
+MERGING_TESTS = $(addprefix tests/test_,$(addsuffix .py,audit blocks connectivity greedy kd_tree levels nn_chain own_family))
 ONE_OF_EACH = TEST_FAMILIES="gaussian poisson spherical_gaussian"
 # Tests close to the kernels. The others call the same kernels through linkage.
 KERNEL_TESTS = $(MERGING_TESTS) $(addprefix tests/test_,$(addsuffix .py,double_double entropy \

@@ -68,8 +68,9 @@ def linkage(
         after another; if the family is not reducible, its tree can differ from the greedy one.
         "auto" is "levels" if the family is reducible, and "greedy" otherwise.
     neighbors : {"auto", "brute", "kd_tree", "inverted", "approximate"}, default="auto"
-        How nearest clusters are found: "brute" scans all of them, "kd_tree" searches only boxes
-        that may contain a nearer one. The tree is the same, to the bit. "auto" chooses the kd-tree
+        How nearest clusters are found: "brute" scans all of them, or all blocks of near ones that
+        their boxes do not rule out, "kd_tree" searches only small boxes that may contain a nearer
+        one. The tree is the same, to the bit. "auto" chooses the kd-tree
         for few columns. Memory is O(n) with either, and both make sparse rows dense. "inverted"
         is for counts that are mostly zero. It makes rows sparse, and adds up what a cluster shares
         with all others column by column; heights agree with those of dense rows to about 13

@@ -11,6 +11,7 @@ from fastrbhc._engine.clusters.observations import weighted
 from fastrbhc._engine.clusters.record import free
 from fastrbhc._engine.clusters.scratch import BLOCK, GROUP, new_scratch
 from fastrbhc._engine.geometry.contract import (
+    ALL_WANTED,
     candidate_pairs,
     dissimilarity,
     merge,
@@ -30,7 +31,7 @@ def let_through(geometry, clusters, queue, cutoffs, scratch, passed):
         for start in range(0, n, BLOCK):
             stop = min(start + BLOCK, n)
             count = candidate_pairs(
-                geometry, clusters, queue, first, last, start, stop, cutoffs, scratch
+                geometry, clusters, queue, first, last, ALL_WANTED, start, stop, cutoffs, scratch
             )
             for pair in scratch.pairs[:count]:
                 passed[first + pair // BLOCK, start + pair % BLOCK] = True

@@ -36,6 +36,10 @@ _LINE = 64
 SPARE = 512
 
 
+# For mirrors whose rows are columns.
+NO_AXES = np.empty((0, 0))
+
+
 @record
 class Mirror:
     """Means in single precision, for scans, and the frame they are relative to."""
@@ -45,6 +49,8 @@ class Mirror:
     centre: NDArray[np.float64]  # (d,), the middle of each column
     radius: float  # the largest distance of a mean from the centre
     slack: float  # the largest error of a bound due to rounded values
+    axes: NDArray[np.float64] = NO_AXES  # (d, d), the axis of each row of values, or (0, 0)
+    leading: int = 0  # rows that scans compare first; 0 for all
 
 
 @record

@@ -24,9 +24,10 @@ class ScratchShapes(NamedTuple):
     matrix: tuple[int, int] = (0, 0)  # for one evaluation
     lanes: tuple[int, int] = (0, 0)  # for many at a time
     spread: tuple[int, int] = (0, 0)  # sparse clusters, spread out
-    bits: tuple[int, int] = (0, 0)  # these three for `float32_screen`
+    bits: tuple[int, int] = (0, 0)  # these four for `float32_screen`
     packed_block: tuple[int, int] = (0, 0)
     query_block: tuple[int, int] = (0, 0)
+    chosen_block: tuple[int, int] = (0, 0)
     pair_sums: tuple[int, int] = (0, 0)  # bounds of blocks of columns
 
 
@@ -54,11 +55,14 @@ class Scratch:
     slots: NDArray[np.int64]  # (BLOCK,), candidates
     # For scans by a group of queries.
     group: NDArray[np.int64]  # (GROUP,), their slots
+    wanted: NDArray[np.int64]  # (2, 8), which queries a box may concern, as bits
     pairs: NDArray[np.int64]  # (GROUP·BLOCK,), pairs of a query and a slot
     pair_bounds: NDArray[np.float32]  # (GROUP·BLOCK,), lower bounds of their d
-    bits: NDArray[np.int64]  # for `float32_screen`, as are the next two
+    chosen: NDArray[np.int64]  # (GROUP,), places of the queries that are wanted
+    bits: NDArray[np.int64]  # for `float32_screen`, as are the next three
     packed_block: NDArray[np.float32]
     query_block: NDArray[np.float32]
+    chosen_block: NDArray[np.float32]
     pair_sums: NDArray[np.float64]  # bounds of blocks of columns
     # For searches of a tree.
     nodes: NDArray[np.int64]  # (128,), the stack of nodes to visit
@@ -81,11 +85,14 @@ def new_scratch(geometry: Any, n_features: int, most_hits: int = 0) -> Scratch:
         spread=np.zeros(shapes.spread),
         slots=np.empty(BLOCK, np.int64),
         group=np.empty(GROUP, np.int64),
+        wanted=np.zeros((2, 8), np.int64),
         pairs=np.empty(GROUP * BLOCK, np.int64),
         pair_bounds=np.empty(GROUP * BLOCK, np.float32),
+        chosen=np.empty(GROUP, np.int64),
         bits=np.empty(shapes.bits, np.int64),
         packed_block=np.zeros(shapes.packed_block, np.float32),
         query_block=np.zeros(shapes.query_block, np.float32),
+        chosen_block=np.zeros(shapes.chosen_block, np.float32),
         pair_sums=np.empty(shapes.pair_sums),
         nodes=np.empty(128, np.int64),
         node_bounds=np.empty(128),

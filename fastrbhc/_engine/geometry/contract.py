@@ -14,7 +14,7 @@ kernels. They form four contracts, by caller:
 - all callers: ``dissimilarity``, ``merge``, ``refresh``, ``add_row``, ``storage``,
   ``scratch_shapes`` (in `clusters.scratch`), ``for_clusters``;
 - scans (`neighbors.brute`): ``lower_bounds``, ``candidate_slots``, ``prepare_queries``,
-  ``candidate_pairs``, ``with_mirror``;
+  ``candidate_pairs``, ``with_mirror``, ``block_coordinates``, ``block_bounds``;
 - the kd-tree: ``leaf_values`` (which the greedy algorithm calls too) and ``box_bounds``;
 - audits of reducibility: ``violation_bounds`` and ``box_violation_bound``.
 
@@ -60,6 +60,9 @@ FEW_COLUMNS = 8
 # Kernels that know the number of columns are compiled for each number, which pays from this many
 # points on.
 WORTH_COMPILING = 5_000
+
+# All bits, for `candidate_pairs`.
+ALL_WANTED = -1
 
 # Weights of occupied slots and boxes are at most this.
 FINITE = 1.7e308
@@ -248,18 +251,21 @@ def prepare_queries(geometry, clusters, queue, first, last, scratch):
 
 
 @contract_with_default
-def candidate_pairs(geometry, clusters, queue, first, last, start, stop, cutoffs, scratch):
+def candidate_pairs(geometry, clusters, queue, first, last, wanted, start, stop, cutoffs, scratch):
     """Find the pairs of a query queue[first:last] and a slot start…stop−1 that may be near.
 
-    There are at most GROUP queries; the cutoff of a query is at its slot in ``cutoffs``. The pair
-    of the q-th query and the s-th slot is written to scratch.pairs as q·BLOCK + s, with a lower
-    bound in scratch.pair_bounds. Returns the number of pairs.
+    There are at most GROUP queries; bit q of ``wanted`` is set if pairs of the q-th are wanted. The
+    cutoff of a query is at its slot in ``cutoffs``. The pair of the q-th query and the s-th slot is
+    written to scratch.pairs as q·BLOCK + s, with a lower bound in scratch.pair_bounds. Returns the
+    number of pairs.
 
     By default queries are processed one by one. The slot with the smallest bound comes first: its d
     often rejects the others.
     """
     count = 0
     for q in range(first, last):
+        if not (wanted >> (q - first)) & 1:
+            continue
         i = np.int64(queue[q])
         more = candidate_slots(geometry, clusters, i, start, stop, cutoffs[i], scratch)
         least, smallest = 0, np.inf
@@ -272,6 +278,21 @@ def candidate_pairs(geometry, clusters, queue, first, last, start, stop, cutoffs
             scratch.pair_bounds[count + c] = _rounded_down(scratch.bounds[other])
         count += more
     return count
+
+
+@python_contract
+def block_coordinates(geometry: Any, clusters: Clusters) -> NDArray[Any]:
+    """The coordinates of slots that boxes around runs of slots are made of.
+
+    An array of the clusters, of a row per coordinate. By default the means.
+    """
+    return clusters.means
+
+
+@inlined_contract_with_default
+def block_bounds(geometry, clusters, i, boxes, group, cutoff, scratch):
+    """The same as ``box_bounds`` for boxes of these coordinates; by default it is that."""
+    return box_bounds(geometry, clusters, i, boxes, group, cutoff, scratch)
 
 
 # For the kd-tree.

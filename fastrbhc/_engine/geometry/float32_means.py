@@ -8,10 +8,19 @@ themselves only if a pair may be near.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.record import Clusters, merge_means
-from fastrbhc._engine.geometry.contract import ROUNDING
-from fastrbhc._engine.jit import fused_kernel, kernel
+from fastrbhc._engine.geometry.contract import FEW_COLUMNS, ROUNDING
+from fastrbhc._engine.jit import fused_kernel, kernel, loose_kernel
+from fastrbhc._engine.records import replaced
+
+# The share of the variance that the leading axes of a rotated mirror have.
+_LEADING_SHARE = 0.9
+# Rotating a union takes the square of the columns; axes are those of the first points.
+_MOST_ROTATED, _WORTH_ROTATING, _SAMPLE = 128, 2_000, 2_000
+# Slots that are rotated together.
+_AT_A_TIME = 1 << 14
 
 
 def with_centred_mirror(clusters: Clusters) -> Clusters:
@@ -21,6 +30,59 @@ def with_centred_mirror(clusters: Clusters) -> Clusters:
         places = (clusters.means[k] - mirror.centre[k]) + clusters.residuals[k]
         mirror.values[k] = places / mirror.radius
     return clusters
+
+
+def with_rotated_mirror(clusters: Clusters) -> Clusters:
+    """The clusters with their mirror along principal axes, if few of these have most variance."""
+    clusters = with_centred_mirror(clusters)
+    values, n = clusters.mirror.values, clusters.n_slots
+    if not (FEW_COLUMNS < values.shape[0] <= _MOST_ROTATED and n >= _WORTH_ROTATING):
+        return clusters
+    # Points are in hash order, so the first of them are a sample.
+    sample = values[:, : min(n, _SAMPLE)].astype(np.float64)
+    sample -= sample.mean(axis=1, keepdims=True)
+    # Without BLAS, whose threads would outlast such a small product.
+    variances, axes = np.linalg.eigh(np.einsum("ki,mi->km", sample, sample))
+    shares = np.cumsum(variances[::-1]) / variances.sum()
+    leading = -(-(1 + int(np.searchsorted(shares, _LEADING_SHARE))) // 4) * 4
+    if not 2 * leading <= values.shape[0]:
+        return clusters
+    axes = np.ascontiguousarray(axes.T[::-1])
+    for first in range(0, values.shape[1], _AT_A_TIME):
+        part = slice(first, first + _AT_A_TIME)
+        values[:, part] = np.einsum("km,mi->ki", axes, _places(clusters, part))
+    return replaced(clusters, mirror=replaced(clusters.mirror, axes=axes, leading=leading))
+
+
+def _places(clusters: Clusters, slots: slice) -> NDArray[np.float64]:
+    """Means relative to the frame."""
+    means, mirror = clusters.means[:, slots], clusters.mirror
+    relative = (means - mirror.centre[:, None]) + clusters.residuals[:, slots]
+    return np.asarray(relative / mirror.radius)
+
+
+@kernel
+def merge_rotated_means(clusters, i, j, places):
+    """The same as `merge_mirrored_means` if the mirror may be along axes of its own."""
+    axes, mirror = clusters.mirror.axes, clusters.mirror
+    if axes.shape[0] == 0:
+        merge_mirrored_means(clusters, i, j)
+        return
+    merge_means(clusters, i, j)
+    per_radius = 1.0 / mirror.radius
+    for k in range(mirror.values.shape[0]):
+        place = (clusters.means[k, i] - mirror.centre[k]) + clusters.residuals[k, i]
+        places[k] = place * per_radius
+    for k in range(mirror.values.shape[0]):
+        mirror.values[k, i] = _product(axes[k], places)
+
+
+@loose_kernel
+def _product(axis, places):
+    total = 0.0
+    for k in range(axis.size):
+        total += axis[k] * places[k]
+    return total
 
 
 @kernel

@@ -64,7 +64,7 @@ def rounding(n_columns):
 
 @kernel
 def pack_queries(mirrored, weights, queue, first, last, queries):
-    """Copy the queries, and pad the last group of four with queries that match no slot."""
+    """Copy the queries, and fill up the last group of four."""
     n_columns = mirrored.shape[0]
     for q in range(last - first):
         i = np.int64(queue[first + q])
@@ -76,10 +76,32 @@ def pack_queries(mirrored, weights, queue, first, last, queries):
         light = weights[i] < _LIGHTEST
         queries[q, n_columns + 2] = np.inf if light else 1.000001 / weights[i] + _LEAST
         queries[q, n_columns + 3] = (0.5 - rounding(n_columns)) * squares
-    for q in range(last - first, -(-(last - first) // QUERIES) * QUERIES):
+    _pad(queries, last - first)
+
+
+@kernel
+def take_chosen(queries, count, wanted, places, chosen):
+    """List the queries whose bits are set, and copy them if they are not all; how many they are."""
+    n = 0
+    for q in range(count):
+        if (wanted >> q) & 1:
+            places[n] = q
+            n += 1
+    if n < count:
+        for c in range(n):
+            for k in range(queries.shape[1]):
+                chosen[c, k] = queries[places[c], k]
+        _pad(chosen, n)
+    return n
+
+
+@kernel
+def _pad(queries, count):
+    """Fill up the last group of four with queries that match no slot."""
+    for q in range(count, -(-count // QUERIES) * QUERIES):
         for k in range(queries.shape[1]):
             queries[q, k] = 0.0
-        queries[q, n_columns + 1] = np.nan
+        queries[q, queries.shape[1] - 3] = np.nan
 
 
 @kernel

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from fastrbhc._engine.clusters.record import Clusters, difference
 from fastrbhc._engine.clusters.scratch import BLOCK, GROUP
 from fastrbhc._engine.geometry.contract import (
+    FINITE,
     ROUNDING,
     ScratchShapes,
     Storage,
@@ -17,10 +18,10 @@ from fastrbhc._engine.geometry.contract import (
     n_features,
 )
 from fastrbhc._engine.geometry.float32_means import (
-    merge_mirrored_means,
+    merge_rotated_means,
     mirror_distances,
     mirror_scale,
-    with_centred_mirror,
+    with_rotated_mirror,
 )
 from fastrbhc._engine.geometry.float32_screen import (
     QUERIES,
@@ -32,6 +33,7 @@ from fastrbhc._engine.geometry.float32_screen import (
     query_block_shape,
     screen,
     set_limit,
+    take_chosen,
 )
 from fastrbhc._engine.jit import inlined_kernel, kernel
 from fastrbhc._engine.simd import at_most, broadcast, larger, load, store
@@ -57,10 +59,11 @@ class Ward(NamedTuple):
             bits=bits_shape(GROUP, BLOCK),
             packed_block=packed_block_shape(n_features, BLOCK),
             query_block=query_block_shape(n_features, GROUP),
+            chosen_block=query_block_shape(n_features, GROUP),
         )
 
     def with_mirror(self, clusters: Clusters) -> Clusters:
-        return with_centred_mirror(clusters)
+        return with_rotated_mirror(clusters)
 
     def column_widths(self, clusters: Clusters) -> NDArray[np.float64]:
         return np.full(clusters.means.shape[0], np.sqrt(self.half_curvature))
@@ -74,7 +77,7 @@ class Ward(NamedTuple):
         return total * (w0 * w1 / (w0 + w1)) * geometry.half_curvature
 
     def merge(geometry, clusters, i, j, scratch):
-        merge_mirrored_means(clusters, i, j)
+        merge_rotated_means(clusters, i, j, scratch.direction)
 
     def curvature(geometry, clusters, i, j, centre, scratch):
         total = 0.0
@@ -117,31 +120,62 @@ class Ward(NamedTuple):
         return count
 
     def prepare_queries(geometry, clusters, queue, first, last, scratch):
-        mirrored = clusters.mirror.values
-        pack_queries(mirrored, clusters.weights, queue, first, last, scratch.query_block)
+        leading = _n_leading(clusters.mirror)
+        mirrored, queries = clusters.mirror.values[:leading], scratch.query_block[:, : leading + 4]
+        pack_queries(mirrored, clusters.weights, queue, first, last, queries)
 
-    def candidate_pairs(geometry, clusters, queue, first, last, start, stop, cutoffs, scratch):
+    def candidate_pairs(
+        geometry, clusters, queue, first, last, wanted, start, stop, cutoffs, scratch
+    ):
         per_cutoff, slack = mirror_scale(clusters, geometry.half_curvature)
-        for q in range(first, last):
+        leading = _n_leading(clusters.mirror)
+        mirrored, queries = clusters.mirror.values[:leading], scratch.query_block[:, : leading + 4]
+        block, copies = scratch.packed_block[: leading + 2], scratch.chosen_block[:, : leading + 4]
+        chosen = take_chosen(queries, last - first, wanted, scratch.chosen, copies)
+        if chosen < last - first:
+            queries = copies
+        for c in range(chosen):
             # The second term covers values so small that they have lost digits.
-            cutoff = cutoffs[np.int64(queue[q])] + 1e-290 * (1.0 + geometry.half_curvature)
-            set_limit(scratch.query_block, q - first, cutoff * per_cutoff, slack)
-        mirrored, block = clusters.mirror.values, scratch.packed_block
+            i = np.int64(queue[first + scratch.chosen[c]])
+            cutoff = cutoffs[i] + 1e-290 * (1.0 + geometry.half_curvature)
+            set_limit(queries, c, cutoff * per_cutoff, slack)
         pack_block(mirrored, clusters.weights, start, stop, block)
-        screen(block, stop - start, scratch.query_block, last - first, scratch.bits)
+        screen(block, stop - start, queries, chosen, scratch.bits)
         count = 0
-        for q in range(last - first):
-            more = _unpack(scratch.bits, q, stop - start, scratch.pairs[count:])
+        for c in range(chosen):
+            q = scratch.chosen[c]
+            more = _unpack(scratch.bits, c, q, stop - start, scratch.pairs[count:])
             # If the scale is NaN, values are near the limits of double precision too.
             if more > _MANY_CANDIDATES and not np.isnan(per_cutoff):
                 i = np.int64(queue[first + q])
                 more = candidate_slots(geometry, clusters, i, start, stop, cutoffs[i], scratch)
-                for c in range(more):
-                    scratch.pairs[count + c] = q * BLOCK + scratch.slots[c] - start
+                for e in range(more):
+                    scratch.pairs[count + e] = q * BLOCK + scratch.slots[e] - start
             count += more
         for c in range(count):
             scratch.pair_bounds[c] = 0.0  # d costs as little as a bound
         return count
+
+    def block_coordinates(self, clusters: Clusters) -> NDArray[np.float32]:
+        return clusters.mirror.values[: _n_leading(clusters.mirror)]
+
+    def block_bounds(geometry, clusters, i, boxes, group, cutoff, scratch):
+        columns, mirror = boxes.shape[1] // 2, clusters.mirror
+        total = broadcast(0.0)
+        for k in range(columns):
+            place = np.float64(mirror.values[k, i])
+            low, high = load(boxes, (group, 2 * k, 0)), load(boxes, (group, 2 * k + 1, 0))
+            gap = larger(larger(low - place, place - high), 0.0)
+            total = total + gap * gap
+        # For an empty box, whose weight is infinite, the harmonic mean of the weights is NaN.
+        w0, w1 = clusters.weights[i], load(boxes, (group, 2 * columns, 0))
+        scale, slack = mirror_scale(clusters, geometry.half_curvature)
+        if np.isnan(scale):  # values are near the limits of double precision
+            store(scratch.bounds, broadcast(0.0))
+            return at_most(w1, FINITE)
+        bounds = (total * 0.5 - slack) * (w0 * w1 / (w0 + w1)) * (1.0 / scale)
+        store(scratch.bounds, bounds)
+        return at_most(bounds, cutoff + 1e-290 * (1.0 + geometry.half_curvature))
 
     def leaf_values(geometry, clusters, i, start, cutoff, scratch):
         # As in ``dissimilarity``, operation for operation.
@@ -185,6 +219,12 @@ def box_distances(clusters, i, boxes, group, columns):
     return total
 
 
+@inlined_kernel
+def _n_leading(mirror):
+    """The number of rows of the mirror that scans compare first."""
+    return mirror.leading if mirror.leading else mirror.values.shape[0]
+
+
 @kernel
 def _all_alive(weights, start, scratch):
     """Make all occupied slots of a run candidates; returns their number."""
@@ -197,9 +237,9 @@ def _all_alive(weights, start, scratch):
 
 
 @kernel
-def _unpack(bits, query, size, pairs):
-    """Write the pairs of one query to a list; returns their number."""
-    four, shift = query // QUERIES, query % QUERIES * STRIP
+def _unpack(bits, place, query, size, pairs):
+    """Write the pairs of the query at a place of the screen to a list; returns their number."""
+    four, shift = place // QUERIES, place % QUERIES * STRIP
     count = 0
     for strip in range((size + STRIP - 1) // STRIP):
         near = (bits[four, strip] >> shift) & ((1 << STRIP) - 1)

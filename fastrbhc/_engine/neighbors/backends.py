@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fastrbhc._engine.clusters.record import Clusters
-from fastrbhc._engine.neighbors.brute import brute
+from fastrbhc._engine.neighbors.blocks import scan
 from fastrbhc._engine.neighbors.inverted import inverted
 from fastrbhc._engine.neighbors.kd_tree import kd_tree
 from fastrbhc._engine.threads import Threads
@@ -21,7 +21,7 @@ class Backend(NamedTuple):
 
 
 BACKENDS = {
-    "brute": Backend(brute, scans=True),
+    "brute": Backend(scan, scans=True),
     "kd_tree": Backend(kd_tree, scans=False),
     "inverted": Backend(inverted, scans=True, sparse=True),
 }

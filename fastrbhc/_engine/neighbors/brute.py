@@ -6,14 +6,13 @@ before, and each pair is examined only by its younger cluster.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from fastrbhc._engine.clusters.record import Clusters, gather
 from fastrbhc._engine.clusters.scratch import BLOCK, GROUP
 from fastrbhc._engine.geometry.contract import (
+    ALL_WANTED,
     candidate_pairs,
     candidate_slots,
     dissimilarity,
@@ -50,7 +49,7 @@ class Brute:
         best, slot = _begin(geometry, clusters, i, hint, size, cutoff, scratch)
         for start in range(0, size, BLOCK):
             stop = min(start + BLOCK, size)
-            best, slot = _nearest_in(geometry, clusters, i, start, stop, best, slot, scratch)
+            best, slot = nearest_in(geometry, clusters, i, start, stop, best, slot, scratch)
         return best, slot
 
     def find(index, geometry, clusters, queries, first, last, scratch):
@@ -59,7 +58,7 @@ class Brute:
         values, slots, older = queries.values, queries.neighbors, queries.halved
         size, group, pairs = clusters.n_slots, scratch.group, scratch.pairs
         for begin in range(first, last, GROUP):
-            count = _take_group(queries.queue, begin, min(begin + GROUP, last), group)
+            count = take_group(queries.queue, begin, min(begin + GROUP, last), group)
             for q in range(count):
                 i = group[q]
                 hint, end = hint_of(np.int64(slots[i])), i if older else size
@@ -72,7 +71,7 @@ class Brute:
                 while older and group[count - 1] <= left:
                     count -= 1
                 found = candidate_pairs(
-                    geometry, clusters, group, 0, count, left, right, values, scratch
+                    geometry, clusters, group, 0, count, ALL_WANTED, left, right, values, scratch
                 )
                 for f in range(found):
                     i = group[pairs[f] // BLOCK]
@@ -80,7 +79,7 @@ class Brute:
                         continue
                     j = left + pairs[f] % BLOCK
                     if j != i and j != slots[i] and not (older and j > i):
-                        values[i], slots[i] = _closer(
+                        values[i], slots[i] = closer(
                             geometry, clusters, i, j, values[i], slots[i], scratch
                         )
 
@@ -96,13 +95,8 @@ class Brute:
         return count
 
 
-def brute(geometry: Any, clusters: Clusters, threads: Threads, audited: bool) -> Brute:
-    """The backend over clusters that fill the first slots."""
-    return Brute()
-
-
 @kernel
-def _take_group(queue, first, last, group):
+def take_group(queue, first, last, group):
     """Copy a range of the queue, the last slots first: they have the most blocks to scan."""
     for q in range(last - first):
         slot, place = np.int64(queue[first + q]), q
@@ -125,11 +119,11 @@ def _begin(geometry, clusters, i, hint, size, cutoff, scratch):
                 smallest, slot = scratch.bounds[j], j
     if slot < 0:
         return cutoff, np.int64(-1)
-    return _closer(geometry, clusters, i, slot, cutoff, -1, scratch)
+    return closer(geometry, clusters, i, slot, cutoff, -1, scratch)
 
 
 @kernel
-def _closer(geometry, clusters, i, j, best, slot, scratch):
+def closer(geometry, clusters, i, j, best, slot, scratch):
     """The nearer of the best cluster so far and slot j."""
     value = dissimilarity(geometry, clusters, i, j, best, scratch)
     rank = clusters.ranks[slot] if slot >= 0 else -1
@@ -139,11 +133,11 @@ def _closer(geometry, clusters, i, j, best, slot, scratch):
 
 
 @kernel
-def _nearest_in(geometry, clusters, i, start, stop, best, slot, scratch):
+def nearest_in(geometry, clusters, i, start, stop, best, slot, scratch):
     """The nearest of the best cluster so far and the slots start…stop−1."""
     count = candidate_slots(geometry, clusters, i, start, stop, best, scratch)
     for c in range(count):
         j = scratch.slots[c]
         if j != i and j != slot:
-            best, slot = _closer(geometry, clusters, i, j, best, slot, scratch)
+            best, slot = closer(geometry, clusters, i, j, best, slot, scratch)
     return best, np.int64(slot)

@@ -15,18 +15,31 @@ from fastrbhc._engine.threads import Threads
 # The most slots that one call sorts, so that Ctrl-C acts promptly.
 _PART = 1 << 18
 
+# Rows of a node from which variances are taken.
+_ROWS_FOR_VARIANCE = 500
+
+
+@record
+class Copying:
+    """The task of `_copy_means`."""
+
+    means: NDArray[np.float64]  # (d, n) of the clusters
+    widths: NDArray[np.float64]  # (d,), factors that make columns comparable
+    slots: NDArray[np.int64]
+    rows: NDArray[np.float64]
+
 
 @record
 class Parts:
     """Slots that are being ordered, with copies of their means, and the nodes so far."""
 
-    means: NDArray[np.float64]  # (d, n) of the clusters
-    widths: NDArray[np.float64]  # (d,), factors that make columns comparable
     rows: NDArray[np.float64]  # (…, d), in the order so far
     slots: NDArray[np.int64]  # (…,)
     starts: NDArray[np.int64]  # the first row of each node
     stops: NDArray[np.int64]  # the first row after it
     size: int  # number of places per node
+    leaf: int  # number of places below which the order does not matter
+    by_variance: bool  # whether to split the column of largest variance, not the widest
 
 
 def tree_order(
@@ -41,10 +54,23 @@ def tree_order(
     The left half of every node is full, so that a node's slots are known from its number.
     """
     rows = np.empty((slots.size, clusters.means.shape[0]))
+    copying = Copying(clusters.means, widths, slots, rows)
+    threads.run(partial(_copy_means, copying), slots.size, 1e-8)
+    return order_of_rows(rows, slots, capacity, threads)
+
+
+def order_of_rows(
+    rows: NDArray[np.float64],
+    slots: NDArray[np.int64],
+    capacity: int,
+    threads: Threads,
+    leaf: int = LEAF_SIZE,
+    by_variance: bool = False,
+) -> NDArray[np.int64]:
+    """The same for the rows of the slots, which are overwritten, and leaves of any size."""
     starts, stops = np.zeros(1, np.int64), np.array([slots.size])
-    parts = Parts(clusters.means, widths, rows, slots, starts, stops, capacity)
-    threads.run(partial(_copy_means, parts), slots.size, 1e-8)
-    while parts.size > (_PART if starts.size >= 2 * threads.count else 1024):
+    parts = Parts(rows, slots, starts, stops, capacity, leaf, by_variance)
+    while parts.size > (_PART if starts.size >= 2 * threads.count else max(1024, leaf)):
         threads.run(partial(_split_parts, parts), starts.size, 1e-8 * slots.size / starts.size)
         half = parts.size // 2
         middles = np.minimum(starts + half, stops)
@@ -56,8 +82,8 @@ def tree_order(
 
 
 @kernel
-def _copy_means(parts, first, last, scratch):
-    means, widths, slots, rows = parts.means, parts.widths, parts.slots, parts.rows
+def _copy_means(copying, first, last, scratch):
+    means, widths, slots, rows = copying.means, copying.widths, copying.slots, copying.rows
     for row in range(first, last):
         for k in range(means.shape[0]):
             rows[row, k] = widths[k] * means[k, slots[row]]
@@ -68,7 +94,7 @@ def _split_parts(parts, first, last, scratch):
     """Split a range of the nodes in two."""
     for part in range(first, last):
         start, stop = parts.starts[part], parts.stops[part]
-        _split(parts.rows, parts.slots, start, stop, start + parts.size // 2, scratch.bounds)
+        _split(parts, start, stop, start + parts.size // 2, scratch.bounds)
 
 
 @kernel
@@ -81,10 +107,10 @@ def _arrange_parts(parts, first, last, scratch):
         while depth > 0:
             depth -= 1
             start, stop, size = waiting[3 * depth], waiting[3 * depth + 1], waiting[3 * depth + 2]
-            while size > LEAF_SIZE:
+            while size > parts.leaf:
                 size //= 2
                 if stop - start > size:
-                    _split(parts.rows, parts.slots, start, stop, start + size, scratch.bounds)
+                    _split(parts, start, stop, start + size, scratch.bounds)
                     waiting[3 * depth], waiting[3 * depth + 1] = start + size, stop
                     waiting[3 * depth + 2] = size
                     depth += 1
@@ -92,12 +118,17 @@ def _arrange_parts(parts, first, last, scratch):
 
 
 @kernel
-def _split(rows, slots, first, last, middle, sample):
+def _split(parts, first, last, middle, sample):
     """Move the rows with the smaller values in the widest column before the middle."""
     if middle >= last:
         return
-    widest, column = 0.0, -1
+    rows, slots, widest, column = parts.rows, parts.slots, 0.0, -1
     for k in range(rows.shape[1]):
+        if parts.by_variance:
+            variance = _variance(rows, k, first, last)
+            if variance > widest:
+                widest, column = variance, k
+            continue
         low, high = rows[first, k], rows[first, k]
         for row in range(first + 1, last):
             low = min(low, rows[row, k])
@@ -106,6 +137,19 @@ def _split(rows, slots, first, last, middle, sample):
             widest, column = high - low, k
     if column >= 0:
         _select(rows, slots, first, last - 1, middle, column, sample)
+
+
+@kernel
+def _variance(rows, column, first, last):
+    """The variance of a column in a range of rows, from some hundred of them."""
+    step = 1 + (last - first) // _ROWS_FOR_VARIANCE
+    origin, total, squares, count = rows[first, column], 0.0, 0.0, 0
+    for row in range(first, last, step):
+        value = rows[row, column] - origin
+        total += value
+        squares += value * value
+        count += 1
+    return squares - total * total / count
 
 
 @kernel

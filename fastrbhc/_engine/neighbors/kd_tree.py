@@ -46,7 +46,7 @@ from fastrbhc._engine.threads import Threads
 
 # Boxes are fitted to the leading digits of means. The further digits add up to half a unit in the
 # last place, in the box and in the query.
-_WIDENED = 2.0**-50
+WIDENED = 2.0**-50
 
 # Number of subtrees that threads share. Of levels with more than _ALL_FITTED nodes, only the boxes
 # that queries may see are fitted.
@@ -233,7 +233,7 @@ def widened(
     low: NDArray[np.float64], high: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Ranges of columns with a margin for the rounding of means."""
-    return low - _WIDENED * np.abs(low), high + _WIDENED * np.abs(high)
+    return low - WIDENED * np.abs(low), high + WIDENED * np.abs(high)
 
 
 def _touch_used(index: KDTree, n_slots: int) -> None:
@@ -272,8 +272,8 @@ def _fit_leaf(index, clusters, leaf):
             low = mean if mean < low else low
             high = mean if mean > high else high
         if low <= high:
-            low -= _WIDENED * abs(low)
-            high += _WIDENED * abs(high)
+            low -= WIDENED * abs(low)
+            high += WIDENED * abs(high)
         row = index.columns[k]
         changed |= low != boxes[group, row, lane] or high != boxes[group, row + 1, lane]
         boxes[group, row, lane], boxes[group, row + 1, lane] = low, high
