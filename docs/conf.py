@@ -59,7 +59,7 @@ html_sidebars = {name: [] for name in ("index", "getting-started", "release-note
 nb_execution_mode = "force"
 nb_execution_excludepatterns = ["notebooks/*"]
 nb_execution_raise_on_error = True
-nb_execution_timeout = 120
+nb_execution_timeout = 600  # on a busy machine, with all kernels still to be compiled
 nb_merge_streams = True
 
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"]
@@ -69,6 +69,7 @@ copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 copybutton_selector = "div:not(.output) > div.highlight pre"
 
+default_role = "py:obj"
 autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc says it in words
 numpydoc_show_class_members = False
