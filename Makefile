@@ -8,7 +8,7 @@ PYTEST = $(BIN)/python -m pytest
 TWO_WORKERS = -n 2 --dist loadfile
 
 .PHONY: demo test lint types docs test-notebooks notebooks test-families test-indices test-thorough test-stress fuzz calibration \
-	labelled mixed cells test-compile-all test-package test-lowest test-approximate test-anndata baselines bench bench-all bench-compare bench-peers bench-distributed bench-compile record dashboard clean
+	labelled mixed cells test-compile-all test-package test-lowest test-approximate test-anndata baselines bench bench-all bench-compare bench-peers readme-speed bench-distributed bench-compile record dashboard clean
 
 # Installed again whenever the metadata change. The demo needs fewer packages than the tests.
 $(VENV)/runtime: pyproject.toml
@@ -174,10 +174,19 @@ bench-compare: $(VENV)/installed
 	@test -n "$(BASE)" || { echo "Set BASE to the commit to compare with: make bench-compare BASE=main"; exit 2; }
 	$(BIN)/python asv_benchmarks/compare.py $(BASE) $(OPTIONS)
 
-# The table of speed and memory in the README; takes a quarter of an hour. Real data, if any, are read
+# The table of speed and memory in docs/benchmarks.md; takes a quarter of an hour. Real data, if any, are read
 # from the directory FASTRBHC_DATA. For some rows only, with less data: OPTIONS="--only 1,6 --small".
 bench-peers: $(VENV)/installed
 	$(BIN)/python asv_benchmarks/bench_peers.py $(OPTIONS)
+
+# The table of speed in the README, in seconds and megabytes; takes some minutes, and 4 GB of memory. On a machine
+# that others use as well: OPTIONS="--processor-time".
+$(VENV)/peers: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet "hdbscan>=0.8.40"
+	touch $@
+
+readme-speed: $(VENV)/peers
+	$(BIN)/python asv_benchmarks/readme_speed.py $(OPTIONS)
 
 # Trees beyond memory and on Dask workers: the figures of docs/beyond-one-machine.md, at full size. Needs 10 GB
 # of disk. Less, or some of them: OPTIONS="--only left --rows-per-cell 1e5".

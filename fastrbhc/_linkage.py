@@ -44,7 +44,7 @@ def linkage(
         d(a, b) = n_a φ(t_a) + n_b φ(t_b) − (n_a + n_b) φ(t_ab),
 
     where n is the weight of a cluster, t its mean statistic and φ the convex conjugate of the
-    family's log-partition function (Lee & Choi 2015, eq. bhc_dis_star).
+    family's log-partition function (Lee & Choi 2015, section 3.1).
 
     Parameters
     ----------

@@ -219,7 +219,7 @@ def evidence_threshold(
     """The λ whose clusters have the largest approximate evidence.
 
     The paper lets the variance of a Bayesian model go to 0. Before that limit, Laplace's method
-    gives the evidence of a cluster of n rows (Lee & Choi 2015, eq. integral_approx), with β = 1
+    gives the evidence of a cluster of n rows (Lee & Choi 2015, section 3.1), with β = 1
     and a prior worth one row,
 
         log p(X_c) ≈ n φ(t) − (p/2) log(1 + n) + terms independent of the clusters,

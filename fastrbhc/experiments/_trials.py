@@ -52,7 +52,7 @@ class Trials(NamedTuple):
 
     exact: NDArray[np.float64]  # d of the first two clusters
     taylor: NDArray[np.float64]  # its Taylor value at the true mean
-    not_reducible: NDArray[np.bool_]  # whether the three violate the paper's eq. (reducibility)
+    not_reducible: NDArray[np.bool_]  # whether the three violate reducibility
 
     @property
     def relative_errors(self) -> NDArray[np.float64]:

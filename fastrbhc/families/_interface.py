@@ -7,7 +7,7 @@ separable
     φ(t) = Σⱼ φ₁(tⱼ), one function of one variable summed over the columns. Such a family
     defines ``divergence``; everything else has a default.
 reducible
-    d satisfies the paper's eq. (reducibility), with a proof or a reference in the docstring.
+    d satisfies the paper's condition of reducibility, with a proof or a reference in the docstring.
     The greedy algorithm and the nearest-neighbour chain then build the same tree.
 quadratic
     φ is a quadratic form, so that d needs only the squared distance of two means.

@@ -25,7 +25,7 @@ from fastrbhc.families._scaling import check_columns, scaled, unscaled
 class SphericalGaussian(NamedTuple):
     """Gaussian with covariance σ²I: φ(x) = ‖x‖²/(2σ²).
 
-    The dissimilarity is Ward's cost, d = n₀n₁‖x̄₀ − x̄₁‖² / (2σ²(n₀+n₁)) (paper, eq. ward);
+    The dissimilarity is Ward's cost, d = n₀n₁‖x̄₀ − x̄₁‖² / (2σ²(n₀+n₁)) (paper, section 3.1);
     SciPy's Ward height is 2σ√d. d is reducible: the Lance–Williams recurrence
     (n₀+n₁+n₂)·d(c₀∪c₁, c₂) = (n₀+n₂)·d(c₀,c₂) + (n₁+n₂)·d(c₁,c₂) − n₂·d(c₀,c₁)
     bounds the left side from below by the minimum of d(c₀,c₂) and d(c₁,c₂) whenever

@@ -1,7 +1,7 @@
 """The contract of a geometry: the dissimilarity of two clusters, and lower bounds of it.
 
 For a cluster c of weight n and mean statistic t let f(c) = n·φ(t). The dissimilarity is
-(paper, eq. bhc_dis_star)
+(paper, section 3.1)
 
     d(a, b) = f(a) + f(b) − f(a∪b) = n_a·B_φ(t_a, t) + n_b·B_φ(t_b, t),
 
