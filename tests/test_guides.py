@@ -1,4 +1,4 @@
-"""Examples in the pages of the guide."""
+"""Examples in the README and in the pages of the guide."""
 
 import contextlib
 import doctest
@@ -13,15 +13,19 @@ import pytest
 
 from fastrbhc import cli
 
-DOCS = Path(__file__).parents[1] / "docs"
-PAGES = [page.name for page in sorted(DOCS.glob("*.md")) if "```pycon" in page.read_text("utf-8")]
+ROOT = Path(__file__).parents[1]
+PAGES = [
+    page.relative_to(ROOT).as_posix()
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    if "```pycon" in page.read_text("utf-8")
+]
 
 
 # Dask calls functions of pandas that the newest one deprecates.
 @pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame")
 @pytest.mark.parametrize("name", PAGES)
 def test_examples_of_a_page(name):
-    blocks = re.findall(r"```pycon\n(.*?)```", (DOCS / name).read_text("utf-8"), re.DOTALL)
+    blocks = re.findall(r"```pycon\n(.*?)```", (ROOT / name).read_text("utf-8"), re.DOTALL)
     if "FASTRBHC_DATA" not in os.environ:  # where real data are
         blocks = [block for block in blocks if "FASTRBHC_DATA" not in block]
     examples = doctest.DocTestParser().get_doctest("\n\n".join(blocks), {}, name, name, 0)
@@ -52,7 +56,7 @@ def as_everywhere(text):
 
 def test_commands_of_the_page_on_the_command_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    page = (DOCS / "command-line.md").read_text("utf-8")
+    page = (ROOT / "docs" / "command-line.md").read_text("utf-8")
     exec(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1], {})
     for block in re.findall(r"```console\n(.*?)```", page, re.DOTALL):
         for session in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
