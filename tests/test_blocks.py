@@ -37,7 +37,7 @@ every_way = pytest.mark.parametrize(
     ("family", "algorithm"),
     [(family, "greedy") for family in FAMILIES] + [(family, "levels") for family in REDUCIBLE],
 )
-N = 150 if PLAIN_PYTHON else 1_500
+N = 70 if PLAIN_PYTHON else 1_500
 
 
 def always_by_blocks(monkeypatch):
