@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rows import Row
+from sentences import sentence
 from suite import HERE, ROOT
 
 RECORDED = HERE / "recorded"
@@ -124,6 +125,7 @@ def history(folder: Path = RECORDED) -> dict[str, Any]:
                 found["to_reach"] = row["to_reach"]  # the newest one
     for found in rows.values():
         del found["value"]
+        found["sentence"] = sentence(found["measure"])
     commits = [
         {
             **{field: file[field] for field in Commit._fields},

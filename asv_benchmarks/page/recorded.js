@@ -51,7 +51,7 @@ function recordedTable(by, rows) {
         return `<td class="number">${cell}</td>`;
       })
       .join("");
-    return `<tr class="recorded"><td class="name">${escaped(row.work)}<span class="muted">${escaped(row.measure)}</span></td>
+    return `<tr class="recorded"><td class="name">${escaped(row.work)}<span class="muted">${escaped(row.measure)}</span><span class="sentence">${escaped(row.sentence)}</span></td>
       <td class="number muted">${escaped(row.to_reach)}</td>${values}
       <td class="number">${sincePrevious(row)}</td><td class="spark">${sparkline(row.values, 150, 30)}</td></tr>`;
   });
@@ -64,7 +64,7 @@ function recordedTable(by, rows) {
 function recordedPage() {
   const wanted = terms();
   const found = DATA.recorded.rows.filter((row) => {
-    const text = [row.by, row.work, row.measure].join(" ").toLowerCase();
+    const text = [row.by, row.work, row.measure, row.sentence].join(" ").toLowerCase();
     return wanted.every((word) => text.includes(word));
   });
   const tables = [...new Set(found.map((row) => row.by))].map((by) =>

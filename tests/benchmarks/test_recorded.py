@@ -85,6 +85,7 @@ def test_what_is_in_the_repository_can_be_read():
     for row in found["rows"]:
         assert row["to_reach"].startswith(("≤", "≥"))
         assert any(value is not None for value in row["values"])
+        assert row["sentence"].endswith("."), row["measure"]
 
 
 @pytest.fixture
