@@ -21,6 +21,7 @@ from fastrbhc._validation import check_count, check_node, check_threshold, whole
 from fastrbhc.reducibility.report import ReducibilityReport
 from fastrbhc.tree._conversions import Conversions
 from fastrbhc.tree._leaves import Leaves
+from fastrbhc.tree._reports import Reports
 from fastrbhc.tree._views import Views
 from fastrbhc.tree.cuts import Stem, check_min_size, condensed, labels_after
 from fastrbhc.tree.origin import Chosen, Origin, is_greedy
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Dendrogram(Stamped, Leaves, Views, Conversions):
+class Dendrogram(Stamped, Leaves, Reports, Views, Conversions):
     """A binary tree over the rows of a data set, or a forest if merging stopped at λ.
 
     Merges are listed by *level*: the level of a merge is the largest height in its subtree, so
