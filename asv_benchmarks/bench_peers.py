@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from benchmarks.datasets import blobs, counts, normal, proportions, uniform
+from benchmarks.datasets import blobs, counts, normal, proportions, round_blobs, uniform
 from benchmarks.memory import resident
 from benchmarks.timing import Compared, against_scipy, compare, warm_up
 from descent_peers import against_descent
@@ -303,6 +303,28 @@ def approximate_trees(size: Size) -> Iterator[Row]:
     yield from against_descent(size, real, of_ratio)
 
 
+def structure(size: Size) -> Iterator[Row]:
+    """24: many columns in which clusters are apart."""
+    import fastcluster
+
+    n = size(20_000)
+    X = round_blobs(n, 50, 50)
+    warm_up(X, "ward")
+    found = compare(lambda: tree(X, "ward"), lambda: fastcluster.linkage_vector(X, "ward"))
+    measure = "fastcluster.linkage_vector (one thread) ÷ time"
+    yield inverse(of_ratio(f"{n:,} × 50 of 50 blobs, Ward", measure, found, "≥ 6"), found)
+    values = np.random.default_rng(0).random(10_000_000) + 0.5
+    yield against_pairs(
+        f"{n:,} × 50 counts of 30 clusters, Poisson, exact greedy",
+        counts(n, 50, 30),
+        "poisson",
+        lambda: values * np.log(values),
+        values.size // 50,
+        "time ÷ n²/2 × 50 of NumPy's x·log x",
+        "≤ 0.3",
+    )
+
+
 WORK: dict[int, Callable[[Size], Iterator[Row]]] = {
     1: points_in_the_plane,
     2: points_in_space,
@@ -327,6 +349,7 @@ WORK: dict[int, Callable[[Size], Iterator[Row]]] = {
     21: beyond_memory,
     22: approximate_trees,
     23: pixels,
+    24: structure,
 }
 
 

@@ -45,6 +45,13 @@ def blobs(n: int, d: int, n_clusters: int = 20) -> NDArray[np.float64]:
     return rows
 
 
+def round_blobs(n: int, d: int, n_clusters: int) -> NDArray[np.float64]:
+    """Normal rows about centres that are four times as wide apart."""
+    rng = np.random.default_rng(0)
+    centres = 4.0 * rng.normal(size=(n_clusters, d))
+    return centres[rng.integers(n_clusters, size=n)] + rng.normal(size=(n, d))
+
+
 def proportions(n: int, d: int, n_clusters: int = 20, total: int = 100) -> NDArray[np.int64]:
     """Counts out of a total, from clusters with proportions of their own."""
     rng = np.random.default_rng(0)

@@ -10,7 +10,7 @@ import fastrbhc
 from fastrbhc.families import as_family
 
 from .common import FAMILIES, Few, prepared
-from .datasets import counts, normal, uniform
+from .datasets import counts, normal, round_blobs, uniform
 from .timing import warm_up
 
 # Above so many steps a tree takes the better part of a minute.
@@ -46,24 +46,17 @@ class Trees(Few):
         fastrbhc.linkage(self.X, family, algorithm=algorithm, neighbors=neighbors)
 
 
-def _blobs(n, d, n_clusters):
-    """Normal rows about centres that are four times as wide apart."""
-    rng = np.random.default_rng(0)
-    centres = 4.0 * rng.normal(size=(n_clusters, d))
-    return centres[rng.integers(n_clusters, size=n)] + rng.normal(size=(n, d))
-
-
 # Rows with structure that scans can see, and rows without.
 STRUCTURES = {
-    "50 blobs, 50 columns": ("ward", lambda n: _blobs(n, 50, 50)),
-    "50 blobs, 16 columns": ("ward", lambda n: _blobs(n, 16, 50)),
+    "50 blobs, 50 columns": ("ward", lambda n: round_blobs(n, 50, 50)),
+    "50 blobs, 16 columns": ("ward", lambda n: round_blobs(n, 16, 50)),
     "near 10 of 50 axes": (
         "ward",
         lambda n: normal(n, 10) @ normal(10, 50) + 0.1 * normal(n, 50),
     ),
     "none, 50 columns": ("ward", lambda n: normal(n, 50)),
     "30 clusters of counts": ("poisson", lambda n: counts(n, 50, 30)),
-    "20 blobs, full covariance": ("gaussian", lambda n: _blobs(n, 10, 20)),
+    "20 blobs, full covariance": ("gaussian", lambda n: round_blobs(n, 10, 20)),
 }
 
 
