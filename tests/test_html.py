@@ -41,6 +41,21 @@ def test_a_tree():
     assert "3 below λ = 20" in forest_with_ties()._repr_html_()
 
 
+@pytest.mark.parametrize(
+    ("connect", "trees", "joined"),
+    [
+        (False, "2, the pieces of its graph", "adjacent clusters only"),
+        (True, None, "adjacent clusters, and at last the pieces of the graph"),
+    ],
+)
+def test_a_tree_along_a_graph(connect, trees, joined):
+    edges = [(k, k + 1) for k in range(59) if k != 29]
+    page = linkage(X, "ward", connectivity=edges, connect=connect)._repr_html_()
+    assert joined in page
+    assert (trees or "pieces") in page
+    assert "λ = inf" not in page
+
+
 def test_a_tree_tells_what_it_remembers():
     text = RBHC("poisson", n_clusters=3).fit(np.round(9.0 * np.abs(X))).dendrogram_._repr_html_()
     for expected in ("Poisson(smoothing=0.01)", "columns", "for 3 clusters"):

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from fastrbhc.families._interface import FamilyLike
 
 
+# What merged, by `Origin.connectivity`.
+_JOINED = {
+    "graph": "adjacent clusters only",
+    "joined": "adjacent clusters, and at last the pieces of the graph",
+}
+
+
 def _without_gaps(tree: Any, X: ArrayLike, family: Family) -> Any:
     """The rows of a tree as points that can be drawn: means of columns for missing cells."""
     if missing_in(tree) == "error":
@@ -198,10 +205,14 @@ class Views:
     def _repr_html_(self: Any) -> str:
         lines = [("leaves", f"{self.n_leaves:,}"), ("merges", f"{len(self.merges):,}")]
         if self.n_trees > 1:
-            lines.append(("trees", f"{self.n_trees:,} below λ = {self.threshold:.6g}"))
+            whole = math.isinf(self.threshold)
+            below = ", the pieces of its graph" if whole else f" below λ = {self.threshold:.6g}"
+            lines.append(("trees", f"{self.n_trees:,}{below}"))
         if len(self.heights):
             lines.append(("heights", f"{self.heights.min():.6g} to {self.heights.max():.6g}"))
         lines.append(("inversions", f"{self.n_inversions:,}"))
+        if self.origin is not None and self.origin.connectivity is not None:
+            lines.append(("merges join", _JOINED[self.origin.connectivity]))
         if self.approximate:
             lines.append(("approximate", "yes: tree.approximation(X) says how good it is"))
         if self.family is not None:
