@@ -185,6 +185,14 @@ def test_scans_grow_by_squares(foretell):
 
 
 @pytest.mark.fast
+def test_scans_of_blocks_grow_as_measured(foretell):
+    """From 4,096 rows on boxes may pass over blocks of clusters."""
+    messages, sizes = foretell(1_000_000, lambda n: 1e-5 * n, neighbors="brute")
+    assert messages == []
+    assert sizes == [20, 20, 80, 320, 1280, 5120, 20480]
+
+
+@pytest.mark.fast
 @pytest.mark.parametrize(
     ("n", "seconds_of_tree", "minutes"),
     [

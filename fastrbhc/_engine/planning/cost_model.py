@@ -15,6 +15,7 @@ from fastrbhc._engine.clusters.observations import Observations, take
 from fastrbhc._engine.compilations import listening
 from fastrbhc._engine.geometry.contract import storage
 from fastrbhc._engine.neighbors.backends import BACKENDS
+from fastrbhc._engine.neighbors.blocks import FEWEST
 from fastrbhc._engine.planning.execution import agglomerate, planned_clusters
 from fastrbhc._engine.planning.plan import Plan
 
@@ -61,10 +62,11 @@ def _levels_inside() -> int:
 def estimated_seconds(chosen: Plan, geometry: Any, points: Observations) -> float:
     """Estimated time for all points, from trees of subsamples; 0 for small jobs.
 
-    With scans the time grows as n². With the kd-tree the growth is measured too: little more than n
-    for favourable data. Each run is four times as large as the one before. All of them together
-    take two seconds at most, and at most a tenth of the estimate. Timing only queries would not do,
-    because full covariances cost nothing while all clusters are single points.
+    With scans the time grows as n², unless boxes pass over many blocks of clusters. With those, and
+    with the kd-tree, the growth is measured too: little more than n for favourable data. Each run
+    is four times as large as the one before. All of them together take two seconds at most, and at
+    most a tenth of the estimate. Timing only queries would not do, because full covariances cost
+    nothing while all clusters are single points.
 
     With the inverted index the growth is measured between runs of 320 and 1,280 rows, or more, if
     these limits allow. If it stayed as it is, the estimate would be too low: 0.2 to 0.9 of the
@@ -117,7 +119,7 @@ def estimated_seconds(chosen: Plan, geometry: Any, points: Observations) -> floa
     spent = 0.0
     sparse = BACKENDS[chosen.neighbors].sparse
     # Scans of few rows take less time than their overhead, which would look like linear growth.
-    least_growth = 2.0 if chosen.scans and not sparse else 1.0
+    scans = chosen.scans and not sparse
     now = seconds(size)
     growth = 1.0 if sparse else 2.0
     estimate = now * (n / size) ** 2
@@ -126,6 +128,7 @@ def estimated_seconds(chosen: Plan, geometry: Any, points: Observations) -> floa
         _MOST_SECONDS, _MOST_SHARE * rough
     ):
         size, before, now = 4 * size, now, seconds(4 * size)
+        least_growth = 2.0 if scans and size < 4 * FEWEST else 1.0
         measured = min(max(math.log(now / before, 4.0), least_growth), 2.0)
         rough = estimate = now * (n / size) ** measured
         least_rows = 0
