@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from fastrbhc import cli
+from fastrbhc import cli, families
+from fastrbhc.families import _interface
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -56,6 +57,9 @@ def as_everywhere(text):
 
 def test_commands_of_the_page_on_the_command_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    for name, family in families.registered().items():
+        if not family.__module__.startswith("fastrbhc."):  # of another test
+            monkeypatch.delitem(_interface._REGISTER, name)
     page = (ROOT / "docs" / "command-line.md").read_text("utf-8")
     exec(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1], {})
     for block in re.findall(r"```console\n(.*?)```", page, re.DOTALL):

@@ -58,7 +58,7 @@ def test_nothing_to_merge():
     assert report.rate == 0.0
     assert "nothing was merged" in report.sentence
     assert "proven" not in str(report)
-    assert report.plot().get_title()
+    assert report.plot().get_title(loc="left")
 
 
 def test_what_is_said(tree):
