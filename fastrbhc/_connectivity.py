@@ -105,7 +105,9 @@ def check_connectivity(connectivity: Any, X: Any, n: int) -> Graph:
         raise TypeError(f"{_WAYS}; got {type(connectivity).__name__}")
     if given.size == 0 and given.shape != (n, n):
         given = np.empty((0, 2), np.int64)
-    if given.ndim == 2 and given.shape == (n, n) and n != 2:
+    # For two rows, whole numbers of this shape may be two edges: row 0 and row 1 are then adjacent
+    # unless both edges are loops. Truth values and real numbers can only be a matrix.
+    if given.ndim == 2 and given.shape == (n, n) and (n != 2 or given.dtype.kind not in "iu"):
         return _of_matrix(coo_array(given), n)
     if given.ndim != 2 or given.shape[1] != 2:
         raise ValueError(f"{_WAYS}; got an array of shape {given.shape} for the {n} rows of X")
@@ -115,14 +117,14 @@ def check_connectivity(connectivity: Any, X: Any, n: int) -> Graph:
 def _names_grid(given: Any) -> bool:
     return (
         isinstance(given, tuple)
-        and len(given) == 2
+        and len(given) > 0
         and isinstance(given[0], str)
         and given[0] == "grid"
     )
 
 
 def _of_grid(given: Any, n: int) -> Graph:
-    grid = given if isinstance(given, Grid) else checked_grid(tuple(given[1]))
+    grid = given if isinstance(given, Grid) else checked_grid(given[1:])
     if grid.n_places != n:
         shape = " × ".join(map(str, grid.shape))
         raise ValueError(

@@ -176,6 +176,13 @@ def test_every_way_to_give_a_graph_gives_the_same_tree():
         assert same_tree(linkage(X, "ward", connectivity=other), tree)
 
 
+def test_a_dense_matrix_for_two_rows():
+    X = np.array([[1.0], [2.0]])
+    for graph in ([[False, True], [True, False]], [[0.0, 1.0], [1.0, 0.0]], [[0, 1], [1, 0]]):
+        assert len(linkage(X, "ward", connectivity=graph).merges) == 1
+    assert len(linkage(X, "ward", connectivity=np.eye(2, dtype=bool)).merges) == 0
+
+
 def test_a_grid_is_its_matrix():
     X = np.random.default_rng(3).normal(size=(24, 2))
     for shape in ((4, 6), (24,), (2, 3, 4), (1, 24)):
@@ -183,6 +190,7 @@ def test_a_grid_is_its_matrix():
         tree = linkage(X, "ward", connectivity=grid)
         assert same_tree(tree, linkage(X, "ward", connectivity=grid.matrix()))
         assert same_tree(tree, linkage(X, "ward", connectivity=("grid", shape)))
+        assert same_tree(tree, linkage(X, "ward", connectivity=("grid", *shape)))
         assert fastrbhc.grid(shape) == grid
         if len(shape) > 1:
             theirs = grid_to_graph(*shape, mask=None).tolil()
@@ -205,6 +213,7 @@ def test_pieces_have_trees_of_their_own_and_connect_joins_them():
     assert adjusted_rand_score(forest.cut(), np.repeat([0, 1, 2], 10)) == 1.0
     whole = linkage(X, "ward", connectivity=edges, connect=True)
     assert (whole.n_trees, whole.origin.connectivity) == (1, "joined")
+    assert "pieces of a graph joined at last" in repr(whole)
     assert merged_sets(forest).items() <= merged_sets(whole).items()
     # The second and the third piece are nearer to one another than to the first.
     assert leaf_sets(whole)[-2] == frozenset(range(10, 30))
@@ -337,6 +346,8 @@ X5 = np.arange(10.0).reshape(5, 2)
         (fastrbhc.grid(2, 3), ValueError, "2 × 3 = 6 places and X has 5 rows"),
         (("grid", (5, 0)), ValueError, "at least 1 place"),
         (("grid", (2.5, 2)), TypeError, "whole numbers"),
+        (("grid", 4), ValueError, "4 = 4 places and X has 5 rows"),
+        (("grid",), ValueError, "a grid needs a shape"),
         (np.ones((4, 4)), ValueError, "array of shape .4, 4. for the 5 rows"),
         (sparse.eye_array(4), ValueError, "matrix of 4 × 4, and X has 5 rows"),
         (sparse.csr_array(np.full((5, 5), np.nan)), ValueError, "nan for rows 0 and 0"),

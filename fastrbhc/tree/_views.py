@@ -197,6 +197,8 @@ class Views:
         if self.n_trees > 1:
             below = "" if math.isinf(self.threshold) else f" below {self.threshold:g}"
             shape += f", {self.n_trees} trees{below}"
+        if self.origin is not None and self.origin.connectivity == "joined":
+            shape += ", pieces of a graph joined at last"
         if self.approximate:
             shape += ", approximate"
         highest = f", heights up to {self.heights.max():.6g}" if len(self.heights) else ""
