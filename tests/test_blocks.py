@@ -9,7 +9,7 @@ import pytest
 from strategies import FAMILIES, REDUCIBLE, continuous_rows, gridded_rows
 from trees import same_tree
 
-from fastrbhc import linkage
+from fastrbhc import families, linkage
 from fastrbhc._engine.clusters import build as statistics
 from fastrbhc._engine.clusters.observations import weighted
 from fastrbhc._engine.clusters.scratch import new_scratch
@@ -43,6 +43,7 @@ N = 70 if PLAIN_PYTHON else 1_500
 def always_by_blocks(monkeypatch):
     monkeypatch.setattr(blocks_module, "FEWEST", 2)
     monkeypatch.setattr(blocks_module, "_MOST_LEFT", np.inf)
+    monkeypatch.setattr(blocks_module, "_MOST_LEFT_LATER", np.inf)
 
 
 def grouped(family, n, d, seed):
@@ -55,11 +56,18 @@ def grouped(family, n, d, seed):
 
 def assert_same_by_blocks(monkeypatch, X, family, **options):
     reference = linkage(X, family, neighbors="brute", n_jobs=1, **options)
-    with monkeypatch.context() as patch:
-        always_by_blocks(patch)
-        for n_jobs in (1, 2):
-            computed = linkage(X, family, neighbors="brute", n_jobs=n_jobs, **options)
-            assert same_tree(computed, reference)
+    for way in (always_by_blocks, scan_all_from_the_first_rebuild):
+        with monkeypatch.context() as patch:
+            way(patch)
+            for n_jobs in (1, 2):
+                computed = linkage(X, family, neighbors="brute", n_jobs=n_jobs, **options)
+                assert same_tree(computed, reference)
+
+
+def scan_all_from_the_first_rebuild(monkeypatch):
+    monkeypatch.setattr(blocks_module, "FEWEST", 2)
+    monkeypatch.setattr(blocks_module, "_MOST_LEFT", np.inf)
+    monkeypatch.setattr(blocks_module, "_MOST_LEFT_LATER", -1.0)
 
 
 # The same tree
@@ -220,6 +228,27 @@ def test_blocks_only_where_they_pass_over_something(monkeypatch):
         threads = Threads([new_scratch(geometry, X.shape[1])])
         assert isinstance(scan(geometry, clusters, threads, False), expected)
         assert isinstance(scan(geometry, clusters, threads, True), Brute)
+
+
+@pytest.mark.skipif(PLAIN_PYTHON, reason="thousands of rows")
+def test_boxes_are_given_up_where_they_come_to_leave_too_much(monkeypatch):
+    """A small ridge: single rows are apart, and unions of few rows are near to all others."""
+    made = []
+
+    def spy(*given):
+        made.append(blocks(*given))
+        return made[-1]
+
+    monkeypatch.setattr(blocks_module, "FEWEST", 1_000)
+    monkeypatch.setattr(blocks_module, "blocks", spy)
+    rng = np.random.default_rng(11)
+    X = 4.0 * rng.normal(size=(20, 10))[rng.integers(20, size=3_000)] + rng.normal(size=(3_000, 10))
+    for ridge, unbounded in ((0.01, True), (1.0, False)):
+        family = families.Gaussian(smoothing=ridge)
+        whole = linkage(X, family, neighbors="kd_tree")
+        half = linkage(X, family, neighbors="brute", threshold=np.median(whole.heights))
+        assert made[-1].unbounded == unbounded
+        assert same_tree(half, linkage(X, family, neighbors="kd_tree", threshold=half.threshold))
 
 
 def test_outward():

@@ -29,7 +29,9 @@ from fastrbhc._engine.geometry.covariance_cache import (
 from fastrbhc._engine.geometry.covariance_curvature import curvature_by_cholesky
 from fastrbhc._engine.geometry.float32_means import merge_mirrored_means, with_centred_mirror
 from fastrbhc._engine.geometry.leading_block import (
+    FIRST,
     LANES,
+    LEADING,
     distance_bounds,
     lanes_size,
     leading_bounds,
@@ -159,6 +161,7 @@ class FullCovariance(NamedTuple):
             i,
             scratch.slots,
             stop - start,
+            min(n_features(geometry, clusters), LEADING),
             scratch.lanes,
             scratch.bounds,
         )
@@ -169,8 +172,13 @@ class FullCovariance(NamedTuple):
         for s in range(stop - start):
             slots[s] = start + s
         count = _at_most(slots, bounds, stop - start, cutoff)
-        leading_bounds(geometry.ridge, clusters, i, slots, count, scratch.lanes, bounds)
-        return _at_most(slots, bounds, count, cutoff)
+        leading = min(n_features(geometry, clusters), LEADING)
+        for q in (min(leading, FIRST), leading):
+            leading_bounds(geometry.ridge, clusters, i, slots, count, q, scratch.lanes, bounds)
+            count = _at_most(slots, bounds, count, cutoff)
+            if q == leading:
+                break
+        return count
 
     def leaf_values(geometry, clusters, i, start, cutoff, scratch):
         near = leaf_bounds(clusters, i, start, n_features(geometry, clusters), cutoff, scratch)

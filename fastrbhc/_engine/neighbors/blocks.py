@@ -51,8 +51,14 @@ FEWEST = 4_096
 # What boxes pass over is tried with so many queries. If they leave more than this share of the
 # runs, as they do if there is no structure, all slots are scanned.
 _QUERIES_TRIED, _MOST_LEFT = 200, 0.6
+# If they come to leave more than this between two rebuilds, the same happens from then on: with full
+# covariances, boxes rule out less the more shapes are in them.
+_MOST_LEFT_LATER = 0.8
 # The order takes the widest coordinates in a sample.
 _MOST_ORDERED, _SAMPLE = 64, 2_000
+
+# A bit for each of eight boxes.
+_EIGHT = (1 << LANES) - 1
 
 # Threads share the boxes to be refitted in so many parts.
 _PARTS = 16
@@ -76,6 +82,11 @@ class Blocks:
     eldest: NDArray[np.int32]  # by run: no age in it is smaller
     n_ages: int
     n_ordered: int  # number of clusters when they were last put in order
+    # Pairs of a query and a run since the last rebuild, and how many of them boxes have left.
+    # Threads may lose some of each other's counts, which matters little to the ratio.
+    n_bounded: int = 0
+    n_left: int = 0
+    unbounded: bool = False  # whether boxes came to leave too much: all slots are scanned
     # As for `Brute`; boxes are fitted to the clusters that are left, too.
     rebuild_below: float = 0.9
     unions_in_new_slots: bool = False
@@ -84,7 +95,11 @@ class Blocks:
 
     def rebuild(self, clusters: Clusters, threads: Threads) -> NDArray[np.int64]:
         slots = np.flatnonzero(~np.isnan(clusters.weights[: clusters.n_slots]))
-        if slots.size <= self.n_ordered // 2:
+        self.unbounded = self.unbounded or self.n_left > _MOST_LEFT_LATER * self.n_bounded
+        self.n_left = self.n_bounded = 0
+        if self.unbounded:
+            slots = slots[np.argsort(self.ages[slots])]  # so that whole runs are younger than some
+        elif slots.size <= self.n_ordered // 2:
             slots = _in_order(self, slots, threads)
             self.n_ordered = slots.size
         gather(clusters, slots, threads)
@@ -97,14 +112,19 @@ class Blocks:
         best, slot = _begin(index, geometry, clusters, i, hint, cutoff, False, scratch)
         last = (clusters.n_slots - 1) // _GROUP_OF_RUNS
         home = min(i // _GROUP_OF_RUNS, last)
+        index.n_bounded += LANES * (last + 1)
         for step in range(last + 1):
             g = _outward(home, step, last)
-            near = block_bounds(geometry, clusters, i, index.boxes, g, best, scratch)
+            near = _EIGHT
+            if not index.unbounded:
+                near = block_bounds(geometry, clusters, i, index.boxes, g, best, scratch)
             while near:
                 start = g * _GROUP_OF_RUNS + lowest_set_bit(near) * RUN
                 near &= near - 1
                 stop = min(start + RUN, clusters.n_slots)
-                best, slot = nearest_in(geometry, clusters, i, start, stop, best, slot, scratch)
+                if start < stop:
+                    best, slot = nearest_in(geometry, clusters, i, start, stop, best, slot, scratch)
+                    index.n_left += 1
         return best, slot
 
     def find(index, geometry, clusters, queries, first, last, scratch):
@@ -119,7 +139,10 @@ class Blocks:
                     index, geometry, clusters, i, hint, queries.cutoff, older, scratch
                 )
             prepare_queries(geometry, clusters, group, 0, count, scratch)
-            everyone, home = (1 << count) - 1, group[count // 2] // _WIDE_GROUP
+            everyone, home, left = (1 << count) - 1, group[count // 2] // _WIDE_GROUP, 0
+            if index.unbounded:
+                _scan_all(index, geometry, clusters, queries, count, scratch)
+                continue
             for step in range(last_group + 1):
                 g = _outward(home, step, last_group)
                 boxes, wide = index.boxes, index.wide_boxes
@@ -128,7 +151,11 @@ class Blocks:
                     some, inner = wanted[0, w], LANES * g + w
                     if some:
                         _mark(geometry, clusters, boxes, inner, some, values, wanted[1], scratch)
-                        _scan_eight(index, geometry, clusters, queries, inner, count, scratch)
+                        left += _scan_eight(
+                            index, geometry, clusters, queries, inner, count, scratch
+                        )
+            index.n_left += left
+            index.n_bounded += count * (1 + (clusters.n_slots - 1) // RUN)
 
     def merged(index, clusters, i, j):
         if not np.isnan(clusters.weights[j]):  # a union has been undone
@@ -292,27 +319,48 @@ def _mark(geometry, clusters, boxes, g, queries, values, wanted, scratch):
 
 @kernel
 def _scan_eight(index, geometry, clusters, queries, g, count, scratch):
-    """Scan the runs of group g for the queries to which they may be near."""
+    """Scan the runs of group g for the queries to which they may be near; how many pairs they are.
+
+    A run is passed over if it is that of the query, which is known already, or if one link for each
+    pair is enough and all of its clusters are younger.
+    """
+    all_left = 0
     for lane in range(LANES):
         run, wanted, left = LANES * g + lane, scratch.wanted[1, lane], scratch.wanted[1, lane]
         while left:
             q = lowest_set_bit(left)
             left &= left - 1
             i = scratch.group[q]
-            # The run of the query is known already, and in this one all may be younger.
+            all_left += 1
             younger = queries.halved and index.eldest[run] >= index.ages[i]
             if i // RUN == run or younger:
                 wanted -= 1 << q
         if wanted:
-            _scan(index, geometry, clusters, queries, run, wanted, count, scratch)
+            start, stop = run * RUN, min((run + 1) * RUN, clusters.n_slots)
+            _scan(index, geometry, clusters, queries, start, stop, wanted, count, scratch)
+    return all_left
 
 
 @kernel
-def _scan(index, geometry, clusters, queries, run, wanted, count, scratch):
-    """Look for the neighbours of some queries of the group in a run."""
+def _scan_all(index, geometry, clusters, queries, count, scratch):
+    """Scan all slots for the queries of the group, but for blocks of younger clusters."""
+    for start in range(0, clusters.n_slots, BLOCK):
+        stop, eldest = min(start + BLOCK, clusters.n_slots), index.eldest[start // RUN]
+        for run in range(start // RUN, 1 + (stop - 1) // RUN):
+            eldest = min(eldest, index.eldest[run])
+        wanted = 0
+        for q in range(count):
+            if not (queries.halved and eldest >= index.ages[scratch.group[q]]):
+                wanted |= 1 << q
+        if wanted:
+            _scan(index, geometry, clusters, queries, start, stop, wanted, count, scratch)
+
+
+@kernel
+def _scan(index, geometry, clusters, queries, start, stop, wanted, count, scratch):
+    """Look for the neighbours of some queries of the group in a range of slots."""
     values, slots, older = queries.values, queries.neighbors, queries.halved
     group, pairs, ages = scratch.group, scratch.pairs, index.ages
-    start, stop = run * RUN, min((run + 1) * RUN, clusters.n_slots)
     found = candidate_pairs(
         geometry, clusters, group, 0, count, wanted, start, stop, values, scratch
     )
