@@ -15,11 +15,12 @@ from scipy.sparse import csr_array, issparse
 
 from fastrbhc._engine.agglomeration.merge_log import MergeLog, Merges
 from fastrbhc._engine.agglomeration.shortlists import merge_along_shortlists
+from fastrbhc._engine.clusters.build import clusters_of_points, with_order
 from fastrbhc._engine.clusters.duplicates import distinct_points, with_repeated_rows
-from fastrbhc._engine.clusters.observations import take, weighted
+from fastrbhc._engine.clusters.observations import Observations, take, weighted
 from fastrbhc._engine.clusters.principal_axes import rotate_to_principal_axes
 from fastrbhc._engine.clusters.record import Clusters, gather
-from fastrbhc._engine.geometry.contract import usual_backend
+from fastrbhc._engine.geometry.contract import blocks_of, storage, usual_backend
 from fastrbhc._engine.geometry.sparse_entropy import TOTAL
 from fastrbhc._engine.neighbors.backends import BACKENDS
 from fastrbhc._engine.planning.execution import (
@@ -53,6 +54,7 @@ class _State(NamedTuple):
     clusters: Clusters
     places: Any  # (slots, p), the coordinates of each slot
     log: MergeLog
+    are_means: bool  # see `_are_means`
 
 
 def build_approximate(
@@ -85,7 +87,8 @@ def build_approximate(
     chosen = plan(
         family.reducible, enough, points.width, algorithm, "auto", options.n_threads, usual
     )
-    clusters = planned_clusters(chosen, geometry, points)
+    are_means = _are_means(geometry, points)
+    clusters = _clusters(chosen, geometry, points, are_means)
     del points
     if order is not None:  # ranks, which decide ties, do not depend on it
         clusters.ranks[:n_points] = order[clusters.ranks[:n_points]]
@@ -96,7 +99,7 @@ def build_approximate(
         planned_threads(all_threads, geometry, clusters) as threads,
     ):
         report("neighbours", 0)
-        state = _begun(clusters, places)
+        state = _begun(clusters, places, are_means)
         while state.log.n_alive > enough:
             before = state.log.n_alive
             state = _contracted(state, geometry, enough, threads, options.n_threads, report)
@@ -111,6 +114,24 @@ def build_approximate(
     return tree if options.threshold == np.inf else forest_at(tree, options.threshold)
 
 
+def _clusters(chosen: Plan, geometry: Any, points: Any, are_means: bool) -> Clusters:
+    """One cluster per point, for pairs in no order; scans need more, where clusters are not means.
+
+    A mean that scans read as well would be written to many places in memory for every merge.
+    """
+    if not are_means:
+        return planned_clusters(chosen, geometry, points)
+    return with_order(clusters_of_points(geometry, points, mirrored=False), "F")
+
+
+def _are_means(geometry: Any, points: Any) -> bool:
+    """Whether a cluster of these points is its weight and its mean, and so a point again."""
+    if not isinstance(points, Observations) or points.sparse:
+        return False
+    n_features = points.shape[1]
+    return not blocks_of(geometry, n_features) and storage(geometry, n_features).scatter == 0
+
+
 def few_enough(family: Family, n: int) -> int:
     """The number of clusters, of n distinct rows, that merge exactly."""
     if n <= N_NEIGHBORS + 1:  # all are neighbours of one another
@@ -120,14 +141,14 @@ def few_enough(family: Family, n: int) -> int:
     return max(2, min(int(SHARE_LEFT * n), most))
 
 
-def _begun(clusters: Clusters, places: Any) -> _State:
+def _begun(clusters: Clusters, places: Any, are_means: bool) -> _State:
     """All points as clusters. Slots are not always in the order of the points."""
     n = clusters.n_slots
     points = clusters.ranks[:n].astype(np.int64)
     if places is not None and (points[1:] < points[:-1]).any():
         places = places[points]
     log = MergeLog(np.empty((n - 1, 2), np.int64), np.empty(n - 1), points, 0, n)
-    return _State(clusters, places, log)
+    return _State(clusters, places, log, are_means)
 
 
 def _contracted(
@@ -139,7 +160,7 @@ def _contracted(
     report: Callable[[str, int], None],
 ) -> _State:
     """The clusters that are left once near neighbours have merged, in the first slots."""
-    clusters, places, log = state
+    clusters, places, log, are_means = state
     given = near_rows(places, N_NEIGHBORS, n_threads)
     weights = clusters.weights[: clusters.n_slots].copy()
     owners = merge_along_shortlists(geometry, clusters, given, _ROOM, enough, log, threads, report)
@@ -150,7 +171,7 @@ def _contracted(
     gather(clusters, slots, threads)
     clusters.ranks[np.argsort(ranks)] = np.arange(slots.size)
     log = MergeLog(log.children, log.heights, nodes, log.n_merges, slots.size)
-    return _State(clusters, places, log)
+    return _State(clusters, places, log, are_means)
 
 
 def _averaged(
@@ -181,7 +202,12 @@ def _rest(
     # Slots in the order that the backend begins with: by rank, or if sparse the heaviest first.
     sparse = BACKENDS[chosen.neighbors].sparse
     keys = (ranks, -clusters.scan_features[TOTAL, :left]) if sparse else (ranks,)
-    gather(clusters, np.lexsort(keys), threads)
+    order = np.lexsort(keys)
+    if state.are_means:
+        parts = clusters.means.T[order], clusters.residuals.T[order], clusters.weights[order]
+        clusters = planned_clusters(chosen, geometry, Observations(*parts))
+    else:
+        gather(clusters, order, threads)
     space = planned_space(chosen, geometry, clusters, threads)
     rest = ALGORITHMS[chosen.algorithm](
         space, np.inf, threads, lambda stage, count: report(stage, made + count)

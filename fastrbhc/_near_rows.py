@@ -38,17 +38,19 @@ def order_by_place(places: Any) -> NDArray[np.intp] | None:
     """An order in which rows that are near tend to be near in memory; None if it does not matter.
 
     Halves of halves, each along a random direction. The search for neighbours took 3.4 s instead of
-    4.4 s, and the merges 3.6 s instead of 4.2 s (200,000 × 50, one thread), for 0.4 s of sorting.
+    4.4 s, and the merges 3.6 s instead of 4.2 s (200,000 × 50, one thread), for 0.2 s of sorting.
     """
     n, n_columns = places.shape
     if issparse(places) or _compares_all(places):
         return None
     levels = max(1, (n // _TOGETHER).bit_length())
     directions = np.random.default_rng(_SEED).normal(size=(n_columns, levels))
-    along = places @ directions.astype(np.float32)
+    along = (places @ directions.astype(np.float32)).T.astype(np.float64)
     half, order = np.zeros(n, np.int64), np.arange(n)
-    for level in range(levels):
-        order = np.lexsort((along[:, level], half))
+    for level, position in enumerate(along):
+        # By half, and within each along the direction: the fraction of a number, so below 1.
+        position -= position.min()
+        order = np.argsort(half + position / (1.001 * position.max() or 1.0), kind="stable")
         half[order] = np.arange(n) * 2 ** (level + 1) // n
     return order
 

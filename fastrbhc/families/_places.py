@@ -24,6 +24,8 @@ from fastrbhc.families._interface import Family
 
 # Places at which the integral is tabulated, evenly and by ratios, and the smallest ratio.
 _TABULATED, _SMALLEST = 2_000, 1e-9
+# Rows that are converted at once.
+_TOGETHER = 1_000
 
 
 def places_of(family: Family, points: Any) -> Any:
@@ -51,12 +53,21 @@ def places_of(family: Family, points: Any) -> Any:
     """
     parts = _parts(family, points)
     if not any(map(issparse, parts)):
-        places = np.concatenate(parts, axis=1)
-        places -= places.mean(axis=0)
-        return (places / _width(places)).astype(np.float32)
+        return _centred(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1))
     joined = hstack([csr_array(part) for part in parts], format="csr")
     joined.data = joined.data / _width(joined.data)
     return csr_array(joined.astype(np.float32))
+
+
+def _centred(places: NDArray[np.float64]) -> NDArray[np.float32]:
+    """The places about their mean, some rows at a time: whole copies would wait for memory."""
+    centre = places.mean(axis=0)
+    width = _width(np.array([places.max(axis=0) - centre, places.min(axis=0) - centre]))
+    centred = np.empty(places.shape, np.float32)
+    for start in range(0, len(places), _TOGETHER):
+        rows = slice(start, start + _TOGETHER)
+        centred[rows] = (places[rows] - centre) / width
+    return centred
 
 
 def _width(values: NDArray[np.float64]) -> float:
@@ -102,14 +113,15 @@ def _curve_lengths(
     scale, offset = family.smoothing_map(n_columns)
     if not family.separable:
         return means / np.sqrt(offset or 1.0)
-    values = scale * means + offset
-    lowest, highest = float(values.min()), float(values.max())
     kind: Any = type(family)
     second = kind.second_derivative
-    if family.quadratic or lowest == highest:
+    lowest, highest = float(means.min()), float(means.max())
+    if family.quadratic or lowest == highest:  # √φ″ is the same everywhere
         with np.errstate(all="ignore"):
-            root = np.nan_to_num(np.sqrt(second(family, highest)), nan=1.0, posinf=1.0)
-        return values * float(root)
+            root = np.sqrt(second(family, scale * highest + offset))
+            return means * (scale * float(np.nan_to_num(root, nan=1.0, posinf=1.0)))
+    values = scale * means + offset
+    lowest, highest = float(values.min()), float(values.max())
     grid = np.linspace(lowest, highest, _TABULATED)
     if lowest >= 0.0:
         least = max(lowest, _SMALLEST * highest)

@@ -46,10 +46,14 @@ from fastrbhc._engine.clusters.segments import Segments, compact_slots, lacks_ro
 from fastrbhc._engine.geometry.contract import dissimilarity, merge
 from fastrbhc._engine.jit import kernel
 from fastrbhc._engine.neighbors.ordering import comes_before
+from fastrbhc._engine.prefetch import prefetch
 from fastrbhc._engine.records import Job, call, record
 from fastrbhc._engine.threads import Threads
 
 _LAST_STAMP = 2**31 - 2
+
+# Memory is asked for so many entries of a list ahead, and numbers of a cache line.
+_AHEAD, _LINE = 6, 8
 
 
 @record
@@ -94,6 +98,7 @@ class ShortlistMerging:
     enough: int  # stop if so many clusters are left
     merge: Job  # for one pair, given as its slots
     settle: Job  # the list of a slot
+    ask: Job  # for the memory of the next links
 
 
 def merge_along_shortlists(
@@ -129,6 +134,7 @@ def merge_along_shortlists(
         enough=enough,
         merge=Job(_merge, task, scratch),
         settle=Job(_settle, task, scratch),
+        ask=Job(_ask_for_links, task, scratch),
     )
     per_slot = 1e-8 * clusters.width * given.shape[1]
     threads.run(
@@ -216,6 +222,8 @@ def _advance(state, budget, scratch):
         remove_first(near)
         if held[i] != node:  # it was merged with a cluster whose link was before
             continue
+        if near.size > 0:
+            call(state.ask, np.int64(near.slots[0]), min(near.size, 3), scratch)
         j = np.int64(lists.slots[i, 0])
         if held[j] == lists.nodes[i, 0]:
             if weights[i] < weights[j]:  # paths to owners stay short
@@ -288,7 +296,12 @@ def _settle(task, i, last, scratch):
     lists = task.lists
     slots, nodes, held = lists.slots, lists.nodes, lists.held
     task.lists.computed = 0
+    for place in range(min(_AHEAD, np.int64(lists.counts[i]))):
+        if nodes[i, place] < 0:
+            _ask_for(task.clusters, slots[i, place])
     while lists.counts[i] > 0:
+        if lists.counts[i] > _AHEAD and nodes[i, _AHEAD] < 0:
+            _ask_for(task.clusters, slots[i, _AHEAD])
         j = _owner(lists.owners, np.int64(slots[i, 0]))
         if slots[i, 0] == j and nodes[i, 0] == held[j]:
             return
@@ -297,6 +310,30 @@ def _settle(task, i, last, scratch):
             lists.computed += 1
             value = dissimilarity(task.geometry, task.clusters, i, j, np.inf, scratch)
             _insert(lists, task.clusters.ranks, i, j, value)
+
+
+@kernel
+def _ask_for_links(task, first, count, scratch):
+    """Ask for what the first link of the heap needs, and for lists of those that may be next."""
+    near, lists = task.queue.near, task.lists
+    for place in range(count):
+        slot = np.int64(near.slots[place])
+        for k in range(0, lists.slots.shape[1], 2 * _LINE):
+            prefetch(lists.slots[slot], k)
+            prefetch(lists.nodes[slot], k)
+            prefetch(lists.values[slot], k)
+            prefetch(lists.values[slot], k + _LINE)
+    _ask_for(task.clusters, first)
+    _ask_for(task.clusters, lists.slots[first, 0])
+
+
+@kernel
+def _ask_for(clusters, slot):
+    """Ask for the mean of a cluster, in whatever order means are stored."""
+    means, residuals = clusters.means[:, slot], clusters.residuals[:, slot]
+    for k in range(0, means.size, _LINE):
+        prefetch(means, k)
+        prefetch(residuals, k)
 
 
 @kernel

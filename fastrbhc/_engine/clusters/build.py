@@ -79,14 +79,14 @@ def clusters_of_points(
     segments = segments_for_points(points, capacity, n_unions)
     clusters = _empty_clusters(geometry, segments, n_features, mirrored)
     if by_cluster and mirrored and storage(geometry, n_features).by_cluster:
-        clusters = _with_order(clusters, "F")
+        clusters = with_order(clusters, "F")
     put_points(clusters, points)
     put_sparse_points(clusters, points)
     clusters.width = points.width
     if mirrored:
         clusters = _with_frame(geometry, clusters)
         if not (clusters.mirror.values.shape[0] or clusters.blocks):  # means are scanned after all
-            clusters = _with_order(clusters, "C")
+            clusters = with_order(clusters, "C")
     if clusters.cached.shape[1] or points.sparse:
         cache_of_points(geometry, clusters, new_scratch(geometry, n_features))
     return clusters
@@ -239,7 +239,7 @@ def _widths(geometry: Any, n_features: int, mirrored: bool) -> Widths:
     )
 
 
-def _with_order(clusters: Clusters, order: Literal["C", "F"]) -> Clusters:
+def with_order(clusters: Clusters, order: Literal["C", "F"]) -> Clusters:
     """The clusters with their means by column ("C") or by cluster ("F")."""
     return replaced(
         clusters,

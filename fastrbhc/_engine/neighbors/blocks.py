@@ -51,8 +51,8 @@ FEWEST = 4_096
 # What boxes pass over is tried with so many queries. If they leave more than this share of the
 # runs, as they do if there is no structure, all slots are scanned.
 _QUERIES_TRIED, _MOST_LEFT = 200, 0.6
-# If they come to leave more than this between two rebuilds, the same happens from then on: with full
-# covariances, boxes rule out less the more shapes are in them.
+# If they come to leave more than this between two rebuilds, the same happens from then on: with
+# full covariances, boxes rule out less the more shapes are in them.
 _MOST_LEFT_LATER = 0.8
 # The order takes the widest coordinates in a sample.
 _MOST_ORDERED, _SAMPLE = 64, 2_000
