@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 
+from fastrbhc._containers import column_names
 from fastrbhc._row_validation import HasDomain, as_rows, check_values, names_of_columns
 from fastrbhc._stamps import Stamped
 from fastrbhc.plotting.html import FittedHTML
@@ -44,8 +45,12 @@ class TreeEstimator(Stamped, FittedHTML, ClusterMixin, BaseEstimator):
         missing: str | None = None,
     ) -> Any:
         """X as rows for a family or model: those of a fit (``reset``), or new ones."""
+        # Before a product takes other columns for those of its blocks.
+        named = not reset and column_names(X) is not None
+        if named:
+            self._check_columns(X, reset=False)
         values = as_rows(X, given, min_rows=2 if reset else 1, layout=layout)
-        if not reset:  # before a family finds that it has scales for other columns
+        if not (reset or named):  # before a family finds that it has scales for other columns
             self._check_columns(X, reset=False)
         columns = names_of_columns(X, feature_names, values.shape[1])
         rows = check_values(values, given, columns, layout=layout, missing=missing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import fractions
 import math
 import pickle
 
@@ -15,7 +16,7 @@ from sklearn.base import clone
 import fastrbhc
 from fastrbhc import families
 from fastrbhc._engine.geometry.separable_columns import divergence, second_derivative
-from fastrbhc._engine.jit import kernel
+from fastrbhc._engine.jit import PLAIN_PYTHON, kernel
 from fastrbhc.families import Domain, from_phi
 
 POSITIVE = Domain(lower=0.0, includes_lower=False)
@@ -216,3 +217,14 @@ def test_what_is_refused(phi, slope, error, message):
 def test_names_of_the_package_are_taken():
     with pytest.raises(ValueError, match="the name 'poisson' belongs to"):
         from_phi(math.cosh, math.sinh, name="poisson")
+
+
+@pytest.mark.skipif(PLAIN_PYTHON, reason="nothing is compiled")
+def test_functions_that_cannot_be_compiled():
+    def square(x):
+        return float(fractions.Fraction(x)) ** 2
+
+    with pytest.raises(TypeError, match=r"phi has to be .* that Numba can compile"):
+        from_phi(square, lambda x: 2.0 * x)
+    with pytest.raises(TypeError, match=r"derivative has to be .* that Numba can compile"):
+        from_phi(lambda x: x**3, lambda x: 3.0 * square(x), domain=POSITIVE)

@@ -278,8 +278,12 @@ def test_the_estimator_for_new_rows():
     restored = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(restored.predict(table), model.predict(table))
     assert model.summary().shape[0] == 3
-    with pytest.raises(ValueError, match="feature"):
-        model.predict(table[["age", "visits", "orders", "income", "country", "member"]])
+    # Others, fewer, or in another order: what fills them is no longer what the blocks are for.
+    for columns in (["age", "visits", "orders", "income", "country", "member"], table.columns[:-1]):
+        with pytest.raises(ValueError, match="feature names"):
+            model.predict(table[list(columns)])
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(table[table.columns[::-1]])
 
 
 def test_trees_remember_their_product():

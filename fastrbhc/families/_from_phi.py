@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import float64
+from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
 from fastrbhc._engine.geometry.numerical_divergence import (
@@ -16,7 +18,7 @@ from fastrbhc._engine.geometry.numerical_divergence import (
     divergence_by_curvature,
     divergence_by_slopes,
 )
-from fastrbhc._engine.jit import open_kernel
+from fastrbhc._engine.jit import PLAIN_PYTHON, open_kernel
 from fastrbhc.families._interface import Domain, Family, as_family, complete, register
 from fastrbhc.families._smoothing import (
     Smoothing,
@@ -29,6 +31,8 @@ Function = Callable[[float], float]
 
 # The module of classes made here. Kernels on disk are those of the package's own classes alone.
 _MODULE = "families_from_phi"
+# The functions, in the order of the arguments.
+_NAMES = ("phi", "derivative", "second_derivative")
 # Where φ and φ′ are compared: distances from the ends of the domain, or from 0 on the whole line.
 _PROBES = (1e-3, 0.1, 0.5, 1.0, 2.0, 7.0, 30.0)
 # Relative errors of the derivative beyond this are not those of a difference quotient.
@@ -72,6 +76,8 @@ def from_phi(
 
     Raises
     ------
+    TypeError
+        Numba cannot compile one of the functions.
     ValueError
         The derivative is not that of φ, or φ is not convex, at one of several values.
 
@@ -111,29 +117,35 @@ def from_phi(
     [0.169899, 4.355884]
     """
     chosen = Domain() if domain is None else domain
-    given = {"phi": phi, "derivative": derivative}
-    if second_derivative is not None:
-        given["second_derivative"] = second_derivative
-    for what, function in given.items():
+    functions = (phi, derivative, *([] if second_derivative is None else [second_derivative]))
+    for what, function in zip(_NAMES, functions, strict=False):
         if not callable(function):
             raise TypeError(f"{what} has to be a function of one number, got {function!r}")
     _check_slope(phi, derivative, chosen)
-    cls = _class_of(tuple(given.values()), chosen, reducible, name)
+    cls = _class_of(functions, chosen, reducible, name)
     if name is not None:
         register(cls, name)
     return as_family(cls(smoothing))
 
 
-def _kernel_of(function: Any) -> Any:
+def _kernel_of(what: str, function: Any) -> Any:
     """A kernel of a Python function, of one that Numba has compiled, or of one of a library."""
     function = getattr(function, "py_func", function)
-    if isinstance(function, types.FunctionType):
-        return open_kernel(function)
 
     def call(x):
         return function(x)
 
-    return open_kernel(call)
+    kernel = open_kernel(function if isinstance(function, types.FunctionType) else call)
+    if not PLAIN_PYTHON:
+        try:
+            kernel.fragment((float64,))  # which is what other kernels take in, so nothing is lost
+        except NumbaError as error:
+            raise TypeError(
+                f"{what} has to be a function of one number that Numba can compile: arithmetic, "
+                "conditions, and functions of math or NumPy. It says: "
+                + str(error).strip().splitlines()[-1].strip()
+            ) from error
+    return kernel
 
 
 @functools.cache
@@ -141,7 +153,7 @@ def _class_of(
     functions: tuple[Function, ...], domain: Domain, reducible: bool, name: str | None
 ) -> Any:
     """The class of a family, the same for the same functions."""
-    phi_kernel, slope_kernel, *others = map(_kernel_of, functions)
+    phi_kernel, slope_kernel, *others = map(_kernel_of, _NAMES, functions)
     title = name or f"from_phi({getattr(functions[0], '__name__', 'phi')})"
     lower, upper = float(domain.lower), float(domain.upper)
 
