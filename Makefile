@@ -35,7 +35,7 @@ KERNEL_TESTS = $(MERGING_TESTS) $(addprefix tests/test_,$(addsuffix .py,double_d
 # All tests compiled, and some as plain Python.
 test: $(VENV)/installed
 	$(ONE_OF_EACH) $(PYTEST) -q $(TWO_WORKERS) $(MERGING_TESTS)
-	$(PYTEST) -q $(TWO_WORKERS) $(addprefix --ignore=,$(MERGING_TESTS))
+	$(PYTEST) -q $(TWO_WORKERS) --durations=25 $(addprefix --ignore=,$(MERGING_TESTS))
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -q $(TWO_WORKERS) -m fast tests
 
 # The notebooks, executed as they are saved.
