@@ -119,9 +119,9 @@ mixed: $(VENV)/mixed
 cells: $(VENV)/installed
 	PYTHONPATH=tests $(BIN)/python -m calibration.cells docs/cells.png
 
-# After `fastrbhc compile --all`, first calls of all families and models compile nothing.
+# After `fastrbhc compile`, first calls compile nothing; after `--all`, those of all families and models.
 test-compile-all: $(VENV)/installed
-	TEST_COMPILE_ALL=1 $(PYTEST) -q -rP tests/test_precompile.py -k after_all
+	TEST_COMPILE_ALL=1 $(PYTEST) -q -rP tests/test_precompile.py -k compile_nothing
 
 # A source distribution and a wheel, and the wheel used in an empty environment.
 test-package: $(VENV)/installed

@@ -20,7 +20,7 @@ from fastrbhc import linkage
 from fastrbhc.bhc import bhc_linkage
 
 TESTS = Path(__file__).parent
-FIRST, COUNT = 1_000_000, 300
+FIRST, COUNT = 1_000_000, 120
 
 every_family = pytest.mark.parametrize("family", FAMILIES)
 

@@ -24,6 +24,10 @@ from fastrbhc._precompile import (
 from fastrbhc.families import Block, Domain, Poisson, Product, as_family, family
 from fastrbhc.families._missing import takes_missing
 
+compiles_much = pytest.mark.skipif(
+    "TEST_COMPILE_ALL" not in os.environ, reason="make test-compile-all runs it"
+)
+
 ROOT = Path(fastrbhc.__file__).parents[1]
 
 
@@ -157,6 +161,7 @@ def calls_that_compile(calls, cache):
     return [line for line in said.splitlines() if line]
 
 
+@compiles_much
 def test_first_calls_compile_nothing(cache):
     files = set(cache.rglob("*"))
     assert calls_that_compile(CALLS, cache) == []
@@ -219,7 +224,7 @@ def calls_of_a_model(name):
     yield f"fastrbhc.BHC({name!r}).fit({x(200, 3)}).score_samples({x(9, 3)})"
 
 
-@pytest.mark.skipif("TEST_COMPILE_ALL" not in os.environ, reason="make test-compile-all runs it")
+@compiles_much
 def test_first_calls_compile_nothing_after_all(tmp_path):
     code = "from fastrbhc.cli import main; raise SystemExit(main(['compile', '--all']))"
     print(python(code, tmp_path).stdout)
