@@ -105,8 +105,8 @@ def check_connectivity(connectivity: Any, X: Any, n: int) -> Graph:
         raise TypeError(f"{_WAYS}; got {type(connectivity).__name__}")
     if given.size == 0 and given.shape != (n, n):
         given = np.empty((0, 2), np.int64)
-    # For two rows, whole numbers of this shape may be two edges: row 0 and row 1 are then adjacent
-    # unless both edges are loops. Truth values and real numbers can only be a matrix.
+    # Two rows: whole numbers of this shape are taken for two edges. Truth values and real numbers
+    # can only be a matrix.
     if given.ndim == 2 and given.shape == (n, n) and (n != 2 or given.dtype.kind not in "iu"):
         return _of_matrix(coo_array(given), n)
     if given.ndim != 2 or given.shape[1] != 2:

@@ -223,7 +223,7 @@ def _advance(state, budget, scratch):
         if held[i] != node:  # it was merged with a cluster whose link was before
             continue
         if near.size > 0:
-            call(state.ask, np.int64(near.slots[0]), min(near.size, 3), scratch)
+            call(state.ask, 0, min(near.size, 3), scratch)
         j = np.int64(lists.slots[i, 0])
         if held[j] == lists.nodes[i, 0]:
             if weights[i] < weights[j]:  # paths to owners stay short
@@ -313,18 +313,19 @@ def _settle(task, i, last, scratch):
 
 
 @kernel
-def _ask_for_links(task, first, count, scratch):
-    """Ask for what the first link of the heap needs, and for lists of those that may be next."""
+def _ask_for_links(task, first, last, scratch):
+    """Ask for the lists of a range of the heap's links, and for the means that the first needs."""
     near, lists = task.queue.near, task.lists
-    for place in range(count):
+    for place in range(first, last):
         slot = np.int64(near.slots[place])
         for k in range(0, lists.slots.shape[1], 2 * _LINE):
             prefetch(lists.slots[slot], k)
             prefetch(lists.nodes[slot], k)
             prefetch(lists.values[slot], k)
             prefetch(lists.values[slot], k + _LINE)
-    _ask_for(task.clusters, first)
-    _ask_for(task.clusters, lists.slots[first, 0])
+    slot = np.int64(near.slots[first])
+    _ask_for(task.clusters, slot)
+    _ask_for(task.clusters, lists.slots[slot, 0])
 
 
 @kernel
